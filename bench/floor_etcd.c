@@ -1,10 +1,10 @@
 /*
- * The floor on etcd: the two transactions of a pair (one acquire and its
- * release), sent by hand, in one thread, with holdfast's gRPC client
- * (src/net/grpc) and with nghttp2 on a blocking socket. Also measures Go's
- * concurrency.Mutex, in separate processes: the environment variable
- * HOLDFAST_GO is the path of the program of tests/interop/etcd/peer,
- * HOLDFAST_ETCD that of a current server.
+ * The floor (the least that a lock can cost) on etcd: the two transactions of a
+ * pair (one acquire and its release), sent by hand, in one thread, with
+ * holdfast's gRPC client (src/net/grpc) and with nghttp2 on a blocking socket.
+ * Also measures Go's concurrency.Mutex, in separate processes: the environment
+ * variable HOLDFAST_GO is the path of the program of tests/interop/etcd/peer,
+ * HOLDFAST_ETCD that of an etcd server newer than Debian's.
  */
 #include "../tests/lib/bare_core.h"
 #include "../tests/lib/etcd_server.h"
@@ -38,7 +38,8 @@ struct floor {
     int (*ask)(struct floor *, const char *path, const void *message);
     const uint8_t *answer;
     size_t answer_len;
-    int64_t lease, guard; /* the lease's id; the guard's revision */
+    int64_t lease, guard; /* the id of the etcd lease; the revision of
+                             guard_key */
     char key[64], guard_key[64];
 
     /* With holdfast's gRPC client. */
@@ -48,7 +49,7 @@ struct floor {
     struct grpc_call call;
     bool is_over;
 
-    /* Without that client: a blocking socket and nghttp2. */
+    /* Without the gRPC client: a blocking socket and nghttp2. */
     int fd;
     nghttp2_session *session;
     uint8_t out[MESSAGE], in[MESSAGE];
@@ -501,7 +502,7 @@ static double watch_waiter(const struct etcd_server *s, double *streams)
 
 static double many(const char *url, bool is_streams)
 {
-    static double percent = -1, streams = -1; /* both are measured by one run */
+    static double percent = -1, streams = -1; /* one run measures both */
     hf_client *client;
     hf_error err = HF_ERROR_INIT;
     int rc = HF_OK;

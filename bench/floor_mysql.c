@@ -1,8 +1,8 @@
 /*
- * The floors on MySQL, with libmariadb's blocking calls on one connection: the
- * two packets of a pair (one acquire and its release), and a queue of eight
- * processes in GET_LOCK. Also measures many waiting processes, and the
- * connections of many holds.
+ * The floors (the least that a lock can cost) on MySQL, with libmariadb's
+ * blocking calls on one connection: the two packets of a pair (one acquire and
+ * its release), and a queue of eight processes in GET_LOCK. Also measures many
+ * waiting processes, and the connections of many holds.
  */
 #include "../tests/lib/mysql_server.h"
 #include "ratios.h"
@@ -27,8 +27,8 @@ enum {
     EIGHT_MS = 2000,
     READY_MS = 30000,
     WAITERS = 100,
-    SETTLED_MS = 3000, /* after this time the waiters have done what they do on
-                          arrival */
+    SETTLED_MS = 3000, /* time for what a waiter does only when it begins to
+                          wait */
     WATCHED_MS = 10000,
     HELD = 200,
 };
@@ -42,7 +42,7 @@ static void nap(int ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* The child ends with this process. */
+/* The kernel kills the child when this process ends. */
 static pid_t fork_or_abort(void)
 {
     pid_t pid = fork();
@@ -76,8 +76,9 @@ static MYSQL *dial(void)
     return db;
 }
 
-/* Reads all answers of a packet. Returns how many rows its last statement
- * changed, or its only value; or -1. */
+/* Sends a packet of statements, and reads all answers. Returns the value that
+ * the last statement selected, or else how many rows that statement changed; or
+ * -1. */
 static long ask(MYSQL *db, const char *text)
 {
     long n = -1;
@@ -96,9 +97,9 @@ static long ask(MYSQL *db, const char *text)
 
 /*
  * The packets of a pair, as the server has received them from holdfast, to be
- * sent again unchanged. Part of them is about the user lock that wakes a
- * waiter. `statements' has the same packets without that part; it measures the
- * least that a lock in a row of a table can cost.
+ * sent again unchanged. Part of them is about the user lock (GET_LOCK) that
+ * wakes a waiter. `statements' has the same packets without that part, to
+ * measure the least that a lock in a row of a table can cost.
  */
 struct texts {
     char take[4096], drop[1024];
@@ -594,7 +595,8 @@ static double connections(const char *url)
     return (double)my_server_connections(&server);
 }
 
-/* Waits first until the connections of other measurements have ended. */
+/* Begins only when the connections of earlier measurements have ended, or after
+ * five seconds. */
 double my_held_connections(const char *url)
 {
     for (int i = 0; i < 50 && my_server_connections(&server) > 0; i++)

@@ -1,8 +1,9 @@
 /*
- * The floor on Redis: holdfast's own scripts sent by hand, through hiredis,
- * blocking, in one thread. The hand-over is between two processes that do
- * nothing else. One process releases the lock; the release publishes to the
- * channel of the other process, which then acquires the lock.
+ * The floor (the least that a lock can cost) on Redis: holdfast's own scripts
+ * sent by hand, through hiredis, blocking, in one thread. The hand-over is
+ * between two processes that do nothing else. One process releases the lock,
+ * and the release publishes to the channel of the other process. That process
+ * then acquires the lock.
  *
  * Over TLS (rediss://) hiredis formats and parses, and OpenSSL does the rest.
  */
@@ -26,7 +27,7 @@
 #define NAME "holdfast-floor"
 #define RW NAME "-rw"
 
-/* The first keys in the key lists of the scripts, for an unfair mutex and for a
+/* The first entries of the scripts' key lists: for an unfair mutex, and for a
  * read-write lock (redis/lua). */
 #define MUTEX_KEYS                                                             \
     NAME, "holdfast:info:{" NAME "}", "holdfast:waiters:{" NAME "}",           \
@@ -34,9 +35,9 @@
 #define RW_KEYS                                                                \
     RW, "holdfast:holds:{" RW "}", "redisson_lock_token:{" RW "}",             \
         "holdfast:line:{" RW "}", "holdfast:party:{" RW "}"
-/* Arguments of the scripts: the lease; 0, so that the request never expires;
- * the lifetime of the token; the owner's description; 1, so that the request
- * may queue. */
+/* Arguments of the scripts: the TTL in ms; 0, so that the request never
+ * expires; how long the server keeps the token, in ms; the owner's description;
+ * 1, so that the request may queue. */
 #define TERMS "30000", "0", "86400000", "1\nhost\nlabel", "1"
 
 struct tls_hand {
@@ -51,7 +52,7 @@ struct hand {
     struct tls_hand *tls;    /* NULL: no TLS */
     char take[41], drop[41]; /* digests of the scripts */
     char owner[64];
-    const char *channel; /* the channel to which a release publishes */
+    const char *channel; /* a release publishes to this channel */
 };
 
 static redisContext *connect_to(const char *url)

@@ -1,10 +1,11 @@
 /*
- * The floor of Redlock: holdfast's own script sent by hand. The same request
- * goes to all servers at once, to each on its own socket. The program waits for
- * the answers of the first majority; the other answers are read when they
- * arrive. Also measures redsync and node-redlock, in separate processes: the
- * environment variable HOLDFAST_REDSYNC is the path of the program of
- * tests/interop/redlock, HOLDFAST_NODE_REDLOCK that of its node/peer.js.
+ * The floor (the least that a lock can cost) of Redlock: holdfast's own script
+ * sent by hand. The same request goes to all servers at once, to each on its
+ * own socket. The program waits until a majority has answered; the other
+ * answers are read when they arrive. Also measures redsync and node-redlock, in
+ * separate processes: the environment variable HOLDFAST_REDSYNC is the path of
+ * the program of tests/interop/redlock, HOLDFAST_NODE_REDLOCK that of its
+ * node/peer.js.
  */
 #include "../tests/lib/redlock_servers.h"
 #include "backends/redis/scripts.h"
@@ -23,7 +24,7 @@
 #define NAME "holdfast-floor"
 #define RESERVE "holdfast:reserve:{" NAME "}"
 #define AHEAD_US 500000ULL
-#define NEVER "4000000000000000" /* a time of the server's clock */
+#define NEVER "4000000000000000" /* us by the server's clock: year 2096 */
 
 enum { MAJORITY = REDLOCK_SERVERS / 2 + 1 };
 
@@ -104,7 +105,8 @@ static char *end_of(struct voter *v)
 }
 
 /* Returns whether the answer is a grant or a successful drop. The last number
- * of a grant is a base; sets the token to one more than the highest base. */
+ * of a grant is a base (redlock.h); sets a->token to one more than the highest
+ * base. */
 static bool is_yes(struct assembly *a, const struct voter *v)
 {
     unsigned long long what, now, base;
@@ -269,9 +271,9 @@ double floor_node5_pair(const char *any)
 /* Lets eight processes take turns. Returns pairs per second; or, with
  * wants_p99, the 99th percentile of the waits in milliseconds.
  *
- * There is no measurement of node-redlock 5. It keeps the votes of a failed try
- * until the last of its tries has failed, so eight of its processes may lock
- * each other out for minutes. */
+ * There is no measurement of node-redlock 5: if an acquire gets no majority, it
+ * keeps the votes that it got until its last try has failed, so eight processes
+ * may lock each other out for minutes. */
 static double turns_of(enum other other, bool wants_p99)
 {
     const struct peers_turns turns = {TURNS_MS, TURNS_HOLD_MS, TURNS_THINK_MS};

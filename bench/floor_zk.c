@@ -1,10 +1,11 @@
 /*
- * The floor on ZooKeeper: the requests of a pair (one acquire and its release),
- * sent by hand, through libzookeeper_st, blocking, in one thread. The acquire
- * creates an entry and reads the queue in one packet. The release deletes the
- * entry, with or without waiting for the answer. Also measures Curator, in
- * separate processes that are started once: the environment variable
- * HOLDFAST_CURATOR is the class path of tests/interop/curator.
+ * The floor (the least that a lock can cost) on ZooKeeper: the requests of a
+ * pair (one acquire and its release), sent by hand, through libzookeeper_st,
+ * blocking, in one thread. The acquire creates an entry and reads the queue in
+ * one packet. The release deletes the entry, with or without waiting for the
+ * answer. Also measures Curator, in separate processes that are started once:
+ * the environment variable HOLDFAST_CURATOR is the class path of
+ * tests/interop/curator.
  */
 #include "../tests/lib/zk_hand.h"
 #include "peers.h"
@@ -110,7 +111,8 @@ static double curator(const char *url, int n)
         fprintf(stderr, "ratios: HOLDFAST_CURATOR is not set\n");
         return -1;
     }
-    /* Java is slow until it has run the code for a while. */
+    /* Java is slow at first, so the processes run for three seconds before the
+     * measurement. */
     return peers_race(&peers, argv, n, 3000);
 }
 

@@ -68,7 +68,8 @@ double peers_race(struct peers *peers, const char *const *argv, int n,
     return race(peers->peer, n, 3 * RUN_MS);
 }
 
-/* Reads the waits of one process, in microseconds, which follow its counts. */
+/* Reads the waits of one process from its answer, in which they follow the
+ * counts; they are in microseconds. */
 static void add_waits(struct hist *waits, const char *line)
 {
     const char *at = strstr(line, " waits");

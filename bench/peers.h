@@ -1,6 +1,6 @@
-/* Processes of another library, which execute the commands of
- * tests/interop/peers.py. They are started once, and end with this process. A
- * pair is one acquire and its release. */
+/* Processes that lock with another library. They execute the commands of
+ * tests/interop/peers.py, are started once, and end with this process. A pair
+ * is one acquire and its release. */
 #ifndef HF_BENCH_PEERS_H
 #define HF_BENCH_PEERS_H
 
@@ -16,13 +16,13 @@ struct peers {
     bool is_warm[PEERS + 1];
 };
 
-/* Runs n processes together on one lock. Lets them run for warm_ms first,
- * without measuring, unless n processes have been measured before. Returns
- * nanoseconds per pair, or -1. */
+/* Runs n processes together on one lock. If no n processes have been measured
+ * yet, first lets them run for warm_ms without measuring. Returns nanoseconds
+ * per pair, or -1. */
 double peers_race(struct peers *, const char *const *argv, int n, int warm_ms);
 
-/* The duration of a run, and how long each process holds the lock and then
- * pauses. */
+/* How long a run lasts, how long a process holds the lock each time, and how
+ * long it then pauses. */
 struct peers_turns {
     int ms, hold_ms, think_ms;
 };

@@ -1,10 +1,10 @@
 /*
  * The speed that holdfast promises, as ratios. A floor is the same work done by
  * raw operations of the kernel or of a server, or by another library. A pair is
- * one acquire and its release. Each line of the table measures holdfast, in
- * turn with the floor if the line has one, five times (three times or once if
- * that takes seconds), and shows the medians. The program starts its own
- * servers. Exit status 1: a target was missed; 2: something could not be
+ * one acquire and its release. Each line of the table measures holdfast and, if
+ * the line has a floor, the floor, in turn, five times each (three times or
+ * once if that takes seconds), and shows the medians. The program starts its
+ * own servers. Exit status 1: a target was missed; 2: something could not be
  * measured.
  */
 #include "ratios.h"
@@ -20,7 +20,7 @@
 #include <time.h>
 
 enum rule { AT_MOST, AT_LEAST };
-enum { TURNS = 3 }; /* rounds of a measurement that takes seconds */
+enum { TURNS = 3 }; /* how often a measurement that takes seconds is repeated */
 enum place {
     SHM,
     REDIS,
@@ -43,9 +43,9 @@ struct line {
     int rounds;
 };
 
-/* If a line measures times and its rule is AT_LEAST, the target is how many
- * times as fast holdfast must be. The two functions of such a line are swapped,
- * so that the ratio is floor/ours. */
+/* If a line of the table measures times and its rule is AT_LEAST, the target is
+ * how many times as fast as the floor holdfast must be. The two functions of
+ * such a line are swapped, so that the ratio is floor/ours. */
 static const struct line lines[] = {
     {"shm: pair / robust mutex", SHM, ours_pair, floor_robust_mutex, "ns",
      AT_MOST, 3, ROUNDS},

@@ -65,8 +65,9 @@ void redlock_end(void);
 
 /* floor_mysql.c:
  *
- * The two packets of a pair, sent by hand, and only the part of them that is
- * about the row, in nanoseconds.
+ * floor_mysql_packets sends the two packets of a pair by hand,
+ * floor_mysql_statements only the part of them that is about the row:
+ * nanoseconds per pair.
  *
  * Eight processes on one lock, by hand and with holdfast: pairs per second, and
  * the mean wait in microseconds. my_longest_wait() returns the longest wait, in
@@ -76,8 +77,8 @@ void redlock_end(void);
  * processes, the holder and the server together; my_idle_cpu for the server
  * only.
  *
- * The number of connections of a process with 200 held locks. my_start() starts
- * the server, and returns 0 or -1. */
+ * my_held_connections counts the connections of a process with 200 held locks.
+ * my_start() starts the server, and returns 0 or -1. */
 measure_fn floor_mysql_packets, floor_mysql_statements;
 measure_fn floor_mysql_eight, floor_mysql_mean_wait;
 measure_fn my_eight, my_mean_wait, my_longest_wait;
@@ -102,7 +103,7 @@ measure_fn ours_turns_p99;     /* milliseconds */
 
 /* scale.c */
 measure_fn scale_handle_bytes; /* bytes of an idle handle */
-measure_fn scale_renewal_cpu;  /* per cent of a core, at a TTL of 30 s */
+measure_fn scale_renewal_cpu;  /* per cent of a core, scaled to a TTL of 30 s */
 measure_fn scale_waiters_cpu;  /* per cent of a core, 1000 processes */
 
 #endif

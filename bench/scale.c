@@ -210,8 +210,8 @@ static double watch_crowd(const char *url, hf_client *client, pid_t *pids)
     if (n < WAITERS)
         fprintf(stderr, "ratios: fork: %s\n", strerror(errno));
     else if (wait_for_queue(client, WAITERS) == 0) {
-        nap(1000); /* after a second the waiters have done what they do on
-                      arrival */
+        nap(1000); /* a second for what a waiter does only when it begins to
+                      wait */
         percent = cpu_seconds_of(pids, n);
         nap(WATCHED_MS);
         percent =

@@ -67,7 +67,7 @@ static int client_one_operand(const struct cli_verb *verb, const char *what,
                               int argc, char **argv, bool has_url,
                               const char **operand)
 {
-    /* not quoted: it contains a password */
+    /* The message does not quote the URL, which may contain a password. */
     if (!has_url && cli_is_url(argv[0]))
         return cli_misuse(verb, "the %s is a URL; is a -b missing?", what);
     if (argc > 1)

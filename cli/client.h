@@ -30,8 +30,8 @@ int cli_cannot_open(const struct cli_verb *verb, const char *url, int rc,
  * CLI_USAGE after printing the reason. */
 int cli_name(const struct cli_verb *verb, int argc, char **argv, bool has_url,
              const char **name);
-/* Takes PREFIX in the same way. If there is no operand, sets *prefix to
- * NULL. */
+/* Takes PREFIX, which is optional, as the only operand of the verb. Without it,
+ * sets *prefix to NULL. Returns the same as cli_name(). */
 int cli_prefix(const struct cli_verb *verb, int argc, char **argv, bool has_url,
                const char **prefix);
 /* Returns whether the word is a URL of one of the backends. A URL in the place

@@ -292,7 +292,8 @@ static int bench_catch_signals(struct contend *contend)
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
     sigprocmask(SIG_BLOCK, &set, NULL);
-    signal(SIGCHLD, SIG_DFL); /* waitpid() fails if it is ignored */
+    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD were ignored, waitpid() would
+                                 fail */
     contend->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (contend->signals >= 0)
         return CLI_OK;

@@ -137,7 +137,7 @@ static void break_say_broken(const struct options *o, hf_info *info)
     state = break_describe(o->name, info);
     if (n > 0 || info->kind == HF_LATCH)
         printf("broken: %s\n", state ? state : "");
-    else /* the hold was granted after the inspection */
+    else /* a hold that was granted after the inspection was broken */
         puts("broken");
     free(state);
 }

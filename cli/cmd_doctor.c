@@ -65,10 +65,10 @@ static bool doctor_are_hosts(const char *text, size_t len)
     return true;
 }
 
-/* Writes the scheme, and also the hosts, but only if the text in their place is
- * certainly a list of hosts. That text might be a password that was not
- * percent-encoded, or a password after which the host is missing; a password
- * must not be printed. */
+/* Writes the scheme, and also the hosts if the text in their place is certainly
+ * a list of hosts. Otherwise that text might be part of a password: of one that
+ * was not percent-encoded, or of one after which the host is missing. A
+ * password must not be printed. */
 static void doctor_show_place(const char *url, char *out, size_t size)
 {
     const char *hosts = strstr(url, "://"), *end;
@@ -188,7 +188,8 @@ static int doctor(int argc, char **argv)
 
     if (cli_few_flags(&cli_doctor, argc, argv, &url, &json) != CLI_OK)
         return CLI_USAGE;
-    if (optind < argc) /* not quoted: a URL may contain a password */
+    if (optind < argc) /* the message quotes no URL: it may contain a
+                          password */
         return cli_misuse(&cli_doctor,
                           cli_is_url(argv[optind])
                               ? "the operand is a URL; is a -b missing?"

@@ -38,14 +38,14 @@ static int run_exit_status(const struct supervision *supervision)
     return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/* Exported before the library starts threads, because changing the environment
- * is not safe while another thread may read it. The digits of the tokens are
- * filled in later. */
+/* These variables are put into the environment before the library starts
+ * threads, because changing the environment is not safe while another thread
+ * may read it. The digits of the tokens are filled in later. */
 static char token_variable[] = "HOLDFAST_TOKEN=00000000000000000000";
 static char tokens_variable[sizeof "HOLDFAST_TOKENS=" + LOCKS_MAX * 21] =
     "HOLDFAST_TOKENS=";
 
-/* Returns all names, separated by newlines; NULL if memory is short. */
+/* Returns all names, separated by newlines, or NULL if there is no memory. */
 static char *run_join_names(const struct lock_options *w)
 {
     size_t size = 1;
@@ -133,8 +133,8 @@ static int run_holding(struct lock_set *locks, const struct run_options *o,
     supervise_fini(&supervision);
     if (supervision.lost) {
         /* If the lock was lost because the server cannot be reached, the server
-         * will not answer the release, either. The caller of holdfast must not
-         * wait for that answer. */
+         * will not answer the release, either, and holdfast must not delay its
+         * caller by waiting for that answer. */
         held_locks_release_nowait(&locks->held);
         guardian_stop(&command->guardian);
         run_metrics_write(&metrics);
@@ -179,7 +179,8 @@ static int run_main(int argc, char **argv)
 
     if (status != CLI_OK)
         return status;
-    signal(SIGCHLD, SIG_DFL); /* waitpid() fails if it is ignored */
+    signal(SIGCHLD, SIG_DFL); /* if SIGCHLD were ignored, waitpid() would
+                                 fail */
     /* Without this, SIGPIPE would end this process, and the command with it,
      * when a message is written to a pipe that no process reads. */
     command.on_pipe = signal(SIGPIPE, SIG_IGN);

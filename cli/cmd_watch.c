@@ -93,8 +93,8 @@ static int watch_compare_names(const struct lock *l, const char *name,
 
 /* Returns the place of the name in the list, or the place where it must be
  * inserted. Searches from `at' on. The list is in the order of the names'
- * bytes, like the result of hf_list(), so all names of that result are found in
- * one pass. */
+ * bytes, like the result of hf_list(). So one pass through the list finds all
+ * names of that result. */
 static struct lock **watch_place_of(struct lock **at, const char *name,
                                     size_t len)
 {
@@ -270,9 +270,9 @@ static void watch_compare(struct follow *f, struct lock *l, hf_info *info)
     const char *event = watch_change(l->last, info);
 
     /* With a prefix, a name that has no last state is new in the list. If the
-     * name is not in use, nothing is printed. If it is in use, and the first
-     * list was printed before (is_started), the name has come into use since
-     * then. */
+     * name is not in use, nothing is printed. If it is in use, and the states
+     * of the first list have been printed (is_started), the name has come into
+     * use since then. */
     if (!l->last && f->o->is_prefix) {
         if (!lock_is_used(info))
             event = NULL;
@@ -471,8 +471,8 @@ static int watch_loop(struct follow *f, hf_error *err)
     return HF_OK;
 }
 
-/* Returns HF_OK with f->watch NULL if the backend must be polled; err then says
- * why. */
+/* If the backend cannot report changes, or not to this user, returns HF_OK with
+ * f->watch NULL, and err says why; names must then be polled. */
 static int watch_begin(struct follow *f, hf_error *err)
 {
     const struct options *o = f->o;
@@ -527,7 +527,7 @@ static int watch_run(const struct options *o)
     if (status != CLI_OK)
         return status;
     rc = watch_follow(&f, &err);
-    if (f.is_closed) /* exit() would try to flush standard output */
+    if (f.is_closed) /* exit() would try again to write to standard output */
         _exit(f.is_failed ? CLI_FAILED : CLI_OK);
     hf_watch_free(f.watch);
     while (f.locks)

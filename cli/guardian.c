@@ -31,8 +31,8 @@
 enum { GUARD_FD = 3, GUARD_TIMER = 4, GUARD_OTHERS = 5 };
 
 /* Keeps only the standard descriptors, which become /dev/null, and the two
- * given descriptors. If the guardian kept an inherited pipe open, the reader of
- * that pipe would not see its end. */
+ * given descriptors. If the guardian kept an inherited pipe open, a reader of
+ * that pipe would wait for its end until the guardian ends. */
 static void guardian_keep_only(int fd, int timer)
 {
     int null = open("/dev/null", O_RDWR | O_CLOEXEC);

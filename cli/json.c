@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool is_first = true; /* no value precedes the next one in its object or
+static bool is_first = true; /* the next value is the first one in its object or
                                 array */
 
 static void json_put_text(const unsigned char *s, size_t len)
@@ -22,7 +22,7 @@ static void json_put_text(const unsigned char *s, size_t len)
             printf("\\%c", (char)c);
         else if (hf__character(s + i, len - i))
             fwrite(s + i, 1, n, stdout);
-        else /* no hidden character has more than four digits */
+        else /* control and invisible characters: all below U+10000 */
             printf("\\u%04x", c);
     }
     putchar('"');

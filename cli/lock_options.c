@@ -111,7 +111,8 @@ static int lock_options_check_semaphore(struct lock_options *w)
 int lock_options_check(struct lock_options *w)
 {
     for (size_t i = 0; i < w->len && !w->url; i++)
-        if (cli_is_url(w->names[i])) /* not quoted: it may contain a password */
+        if (cli_is_url(w->names[i])) /* not quoted: the URL may contain a
+                                        password */
             return cli_misuse(w->verb, "the NAME is a URL; is a -b missing?");
     if (w->shared && w->exclusive)
         return cli_misuse(

@@ -43,8 +43,8 @@ enum {
     LOCK_OPTIONS_OTHERS
 };
 
-/* The entries of these options for a table of struct cli_flag. A verb may add
- * its own after them. */
+/* The entries of these options for a table of struct cli_flag. A verb may
+ * append its own entries. */
 /* clang-format off */
 #define LOCK_OPTIONS_FLAGS                                                           \
     CLI_FLAG_BACKEND,                                                          \

@@ -84,7 +84,7 @@ static bool run_metrics_replace(const char *file, const char *text, size_t len)
         errno = ENAMETOOLONG;
         return false;
     }
-    unlink(other); /* left by a killed process that had the same pid */
+    unlink(other); /* left by a killed process with the same pid */
     fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0)
         return false;
@@ -179,7 +179,7 @@ void run_metrics_write(struct run_metrics *m)
     }
     m->started = true;
     pthread_mutex_lock(&m->mu);
-    free(m->text); /* an older text, which was not written in time */
+    free(m->text); /* an older text that the thread has not written */
     m->text = text;
     m->len = len;
     pthread_cond_broadcast(&m->changed);

@@ -28,7 +28,7 @@ struct run_metrics {
     bool said;       /* a failure was printed */
 };
 
-enum { RUN_METRICS_MS = 15000 }; /* between two writes while the command runs */
+enum { RUN_METRICS_MS = 15000 }; /* ms between writes by `run' */
 
 /* Reads the counters and has the thread write them. A failure is printed once,
  * and has no other effect. */

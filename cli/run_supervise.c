@@ -5,9 +5,10 @@
  * Renewals extend the deadline. If less than the grace period is left until the
  * deadline, some renewals have failed: the group gets TERM, and KILL shortly
  * before the deadline. If the hold has already ended (broken, evicted), only a
- * moment passes between the two signals. The guardian knows the deadline too,
- * and enforces it if this process is stopped or starved. All times are
- * CLOCK_BOOTTIME, which includes the time that the machine was suspended.
+ * moment passes between the two signals. With --on-lost warn neither signal is
+ * sent. The guardian knows the deadline too, and enforces it if this process is
+ * stopped or starved. All times are CLOCK_BOOTTIME, which includes the time
+ * that the machine was suspended.
  */
 #include "run_supervise.h"
 
@@ -34,9 +35,9 @@
 #include <unistd.h>
 
 #define MS 1000000LL
-/* time between TERM and KILL, while the lock is held */
+/* longest time between TERM and KILL, while the lock is held */
 #define GRACE_MAX (5000 * MS)
-#define GRACE_LOST (200 * MS) /* the same time after the lock is lost */
+#define GRACE_LOST (200 * MS) /* from TERM to KILL after a loss */
 #define EARLY_MAX (100 * MS)  /* how long before the deadline KILL is sent */
 
 static int64_t supervise_at_most(int64_t value, int64_t limit)
@@ -46,9 +47,9 @@ static int64_t supervise_at_most(int64_t value, int64_t limit)
 
 static int64_t supervise_grace(const struct supervision *supervision)
 {
-    /* Just before a renewal, a third of the lease is left on ZooKeeper, and two
-     * thirds on Redis. The grace period is half of the smaller remainder; the
-     * other half is left for a renewal that is late. */
+    /* Just before a renewal, a third of the TTL is left on ZooKeeper, and two
+     * thirds on Redis. The grace period is half of that third; the other half
+     * is left for a renewal that is late. */
     return supervise_at_most(supervision->span / 6, GRACE_MAX);
 }
 
@@ -136,7 +137,7 @@ static void supervise_lose(struct supervision *supervision, bool now)
     supervise_set_timer(supervision);
 }
 
-/* Checks the hold and the deadline. */
+/* Sends KILL if it is due. Before a loss, checks the holds and the deadline. */
 static void supervise_check_locks(struct supervision *supervision)
 {
     int64_t now = cli_now_ns(CLOCK_BOOTTIME), deadline;
@@ -338,8 +339,8 @@ static void supervise_loop(struct supervision *supervision)
         if (polled[TIMER].revents || lost < n)
             supervise_check_locks(supervision);
         if (supervision->lost)
-            n = FIRST_LOCK; /* not polled: the descriptors of lost locks stay
-                               readable */
+            n = FIRST_LOCK; /* no longer polls locks: the descriptor of a lost
+                               lock stays readable */
     }
 }
 

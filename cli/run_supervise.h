@@ -22,7 +22,7 @@ struct supervision {
     bool ended;         /* the command ended, and was waited for */
     bool lost;          /* a lock is or will be lost; this was printed */
     int64_t deadline;   /* the earliest deadline, as last read */
-    int64_t span;       /* the length of a fresh lease */
+    int64_t span;       /* time to the deadline at the start */
     int64_t kill_at;    /* when KILL is due after TERM, or HF_NO_DEADLINE */
     int signals, timer; /* descriptors */
 };

@@ -92,7 +92,8 @@ bool server_wait_has_reported(const struct server_wait *p, const hf_error *err)
 /* Returns the time limit of hf_open() in milliseconds: what is left of the time
  * of -w, and 800 ms more. (hf_lock_acquire(), too, may exceed its time limit by
  * up to a second.) Returns 0, which selects the limit of the URL, if there is
- * no -w, or if there is -n, which leaves no time to connect. */
+ * no -w, if its time is too long for hf_open(), or if the time is 0 (-n), in
+ * which no connection could be made. */
 static int64_t server_wait_open_timeout(const struct server_wait *p)
 {
     int64_t most = server_wait_time_left(p) + 800;
@@ -135,8 +136,8 @@ void server_wait_signals(sigset_t *set)
     server_wait_add_unless_ignored(set, ending, ENDING);
     server_wait_add_unless_ignored(set, others, sizeof others / sizeof *others);
     sigaddset(set, SIGCHLD);
-    /* These are not passed on. They are blocked so that they do not stop this
-     * process when it uses the terminal. */
+    /* SIGTTIN and SIGTTOU are not passed on to the command. They are blocked so
+     * that they do not stop this process when it uses the terminal. */
     sigaddset(set, SIGTTIN);
     sigaddset(set, SIGTTOU);
 }

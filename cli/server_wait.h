@@ -2,8 +2,9 @@
  * Waits for the server, then for the locks. A failure that may pass
  * (hf_error.may_pass) does not end the wait: server_wait_open() and
  * server_wait_acquire() try again as long as -w allows, without limit if there
- * is no -w, and not at all with -n. One line on standard error gives the
- * failure. A signal that ends the process ends the wait first.
+ * is no -w, and not at all with -n. Unless -q is given, one line on standard
+ * error states the first of these failures. A signal that ends the process ends
+ * the wait first.
  */
 #ifndef HF_CLI_SERVER_WAIT_H
 #define HF_CLI_SERVER_WAIT_H

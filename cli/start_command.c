@@ -87,7 +87,7 @@ static int start_between(struct command *command, const struct held_locks *held,
     if (command->pid < 0)
         return command_give_up(command, "cannot fork", errno);
     if (command->pid == 0) {
-        close(go[1]); /* the pipe must close when the parent dies */
+        close(go[1]); /* so that the parent's death closes the pipe */
         command_become(command, parent, go[0], failure[1]);
     }
     close(failure[1]);
@@ -96,9 +96,9 @@ static int start_between(struct command *command, const struct held_locks *held,
     setpgid(command->pid, command->pid);
     if (guardian_join(&command->guardian, command->pid) < 0)
         return command_give_up(command, "cannot guard the command", errno);
-    /* This process may have been stopped for longer than the lease. The
-     * guardian may then have ended before it was in the group, and would not
-     * end the command. */
+    /* This process may have been stopped until after the deadline. The guardian
+     * may then have ended before it was in the group, and so would not end the
+     * command. */
     if (held_locks_explain(held, NULL, &why) != HF_OK) {
         cli_say(command->verb, "%s: not started: %s", command->argv[0],
                 why.text);

@@ -21,7 +21,8 @@
  * Begins an access to the resource that token_path belongs to. Waits until the
  * current access ends. Returns -1 and ESTALE if the token is lower than the
  * highest seen. Otherwise records the token and returns a descriptor: read or
- * write the resource, then close it. Until then other processes wait here.
+ * write the resource, then close the descriptor. Until then other processes
+ * wait here.
  */
 static int fence_enter(const char *token_path, uint64_t token)
 {
@@ -138,7 +139,8 @@ static int count_up(hf_lock *lock, const struct counter *c, uint64_t *token,
     return hf_lock_release(lock, err);
 }
 
-/* Acts as a holder that was stopped while another client had the lock. */
+/* Writes with the token of an earlier hold, as a holder would that was stopped
+ * while another client had the lock. Returns whether the write was refused. */
 static bool is_refused(const struct counter *c, uint64_t old_token)
 {
     if (write_counter(c, old_token, 1000000) == 0 || errno != ESTALE)

@@ -1,9 +1,9 @@
 /*
  * Threads compete for a lock. Then the client's metrics are written as text for
- * Prometheus, which can read it from a file with the textfile collector of its
- * node exporter.
+ * Prometheus. The textfile collector of its node exporter can read this text
+ * from a file.
  *
- *     metrics [URL]
+ * metrics [URL]
  */
 #include <holdfast.h>
 #include <pthread.h>

@@ -1,9 +1,10 @@
 /*
- * Several locks of different kinds at once, all or none: a report reads the
- * catalogue, takes two of four processors, and only one report is written at a
- * time. Two threads name the locks in opposite orders and cannot deadlock.
+ * Several locks of different kinds at once, all or none. To write a report, a
+ * thread needs three locks: the catalogue for reading, two of four processors,
+ * and the report itself. Two threads name the locks in opposite orders and
+ * cannot deadlock.
  *
- *     mixed [URL]
+ * mixed [URL]
  */
 #include <holdfast.h>
 #include <pthread.h>

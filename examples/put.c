@@ -1,12 +1,13 @@
 /*
  * A guarded write. The server that keeps the lock writes the value only if the
- * caller still has its hold at that moment. Check and write are one step, which
- * needs no token. The server refuses the write of a holder that was stopped for
- * too long, even if the holder does not know that it has lost the lock. Three
- * backends support this (HF_CAP_PUT): ZooKeeper, where the key is a node's
- * path, etcd, and MySQL or MariaDB, where the key is a row of holdfast_values.
+ * caller still has its hold at that moment. Check and write are one step, so no
+ * token is needed. The server refuses the write of a holder that was stopped
+ * for too long, even if the holder does not know that it has lost the lock.
+ * Three backends support this (HF_CAP_PUT): ZooKeeper, where the key is a
+ * node's path, etcd, and MySQL or MariaDB, where the key is a row of
+ * holdfast_values.
  *
- *     put zk://HOST, or etcd://HOST, or mysql://USER@HOST/DATABASE
+ * put zk://HOST, or etcd://HOST, or mysql://USER@HOST/DATABASE
  */
 #include <holdfast.h>
 #include <stdio.h>

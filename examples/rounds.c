@@ -4,11 +4,11 @@
  * processes.
  *
  * A latch that was not set is 0, and a wait for it returns at once. Therefore
- * the start latch of the next round is set *before* this round starts, and no
- * worker can pass it too early. Two names alternate, so that a latch is set
+ * the start latch of the next round is set *before* this round starts: no
+ * worker can then find it unset. Two names alternate, so that a latch is set
  * again only when all its waiters are known to have returned.
  *
- *     rounds [URL]
+ * rounds [URL]
  */
 #include <holdfast.h>
 #include <stdio.h>

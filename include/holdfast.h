@@ -4,27 +4,28 @@
  * every grant and a deadline that can be trusted.
  *
  * Read this before the functions:
- * - A lock over a network is a lease. The holder may be stopped or cut off for
- *   longer than the lease lasts, and then another client gets the lock. Two
- *   things protect you: the deadline (hf_lock_deadline: stop working before it)
- *   and the token (hf_lock_token: let the resource refuse a token that is lower
- *   than one that it has seen; docs/fencing.md shows how).
+ * - A lock over a network is a lease, which ends unless it is renewed in time.
+ *   The holder may be stopped or cut off for longer than the lease lasts, and
+ *   then another client gets the lock. Two things protect you: the deadline
+ *   (hf_lock_deadline: stop working before it) and the token (hf_lock_token:
+ *   let the resource refuse a token that is lower than one that it has seen;
+ *   docs/fencing.md shows how).
  * - Every function that can fail returns 0 or a negative HF_E... code. An
  *   hf_error argument may be NULL. Otherwise it points to memory of the caller,
  *   which receives the code and a text for people if the call fails, and is not
  *   changed if the call succeeds.
- * - A request has three outcomes, not two (success, failure, unknown):
+ * - A request has not two outcomes but three: success, failure and unknown.
  *   HF_EUNKNOWN says that a request was sent and no answer came. An acquire
- *   that returns HF_EUNKNOWN is never a hold; a release that returns
- *   HF_EUNKNOWN has ended your hold. In both cases holdfast ends in the
- *   background what the server may still have of the hold.
+ *   that returns HF_EUNKNOWN gives you no hold; a release that returns
+ *   HF_EUNKNOWN has ended your hold. In both cases the server may still have
+ *   the hold, and holdfast ends it there in the background.
  * - Handles are thread-safe. A lock is owned by the *thread* that acquired it
  *   (reentrant and counted) or, with HF_OWNER_HANDLE, by the handle.
  * - After fork(), calls on the parent's handles return HF_EFORK in the child
  *   and have no effect: open a new client in the child. The parent keeps its
  *   holds. The child has copies of the parent's descriptors until it calls
- *   exec() or exits, and cannot close them. Until then a server may not notice
- *   that the parent has ended its connection.
+ *   exec() or exits, and cannot close them. Until then a server might not
+ *   notice that the parent has ended its connection.
  * - pthread_cancel() of a thread that is in a call takes effect after the call
  *   has returned; in a callback, after hf_client_dispatch() or hf_close() has
  *   returned. A thread that is cancelled while it holds a lock leaves its hold
@@ -154,11 +155,11 @@ typedef struct hf_event {
 /*
  * Memory and log functions of the program. Any of them may be NULL; alloc and
  * free are used only if both are given. holdfast calls the hooks on any thread,
- * several at a time, and with its locks held: a hook must not call holdfast,
- * nor wait for a thread that may be in a call of holdfast. On shm, a hook must
- * not use a robust pthread mutex either: the client's helper thread has a
- * robust list of its own, so the kernel would not mark the mutex when that
- * thread ends.
+ * several at a time, and with its internal mutexes held: a hook must not call
+ * holdfast, nor wait for a thread that may be in a call of holdfast. On shm, a
+ * hook must not use a robust pthread mutex either: the client's helper thread
+ * has a robust list of its own, so the kernel would not mark the mutex when
+ * that thread ends.
  */
 typedef struct hf_hooks {
     void *ctx;
@@ -199,9 +200,9 @@ typedef struct hf_client_options {
     const hf_hooks *hooks;
     /* Called only by hf_client_dispatch(), and by several threads at a time if
      * several threads dispatch. Until the program dispatches, events are
-     * queued: one loss of each lock that it has a handle on, and 1024 other
-     * events. Further events are dropped, and one HF_EVENT_OVERFLOW represents
-     * them: check the locks yourself (hf_lock_check). */
+     * queued: one loss of each lock on which the client has a handle, and 1024
+     * other events. Further events are dropped, and one HF_EVENT_OVERFLOW
+     * represents them: check the locks yourself (hf_lock_check). */
     void (*on_event)(void *arg, const hf_event *event);
     void *event_arg;
     int64_t open_timeout_ms; /* a limit for hf_open() only, which has no effect
@@ -259,12 +260,12 @@ enum hf_cap {
  * backends a fair and an unfair mutex of one name exclude each other.
  * - HF_MUTEX: one holder.
  * - HF_RWLOCK: one writer, or any number of readers. A read within the caller's
- *   own read or write is granted at once, and so is a write within its write. A
- *   write within a read fails with ENOTSUP: two callers that try would wait for
- *   each other for ever. Readers of one client that wait at the same time, or
- *   that arrive within 20 ms after the grant, usually share one hold at the
- *   server, if they have neither a fixed lease nor max_hold_ms. A waiting
- *   writer of the client ends this sharing.
+ *   own read or write is granted at once, and so is a write within the caller's
+ *   own write. A write within a read fails with ENOTSUP: two callers that try
+ *   would wait for each other for ever. Readers of one client that wait at the
+ *   same time, or that arrive within 20 ms after the grant, usually share one
+ *   hold at the server, if they have neither a fixed lease nor max_hold_ms. A
+ *   waiting writer of the client ends this sharing.
  * - HF_SEMAPHORE: n permits. Each acquire takes all the permits that it asks
  *   for, or none. The permits belong to the handle, and any thread may release
  *   them. A release gives back the permits of the acquire that was granted
@@ -292,10 +293,10 @@ HF_API int hf_client_fd(hf_client *client);
 /*
  * Does what can be done without blocking: sends requests and receives answers,
  * then calls the callbacks of finished asynchronous verbs, on_event, and the
- * callbacks of watches. The callbacks run on this thread with no lock held;
- * they may call holdfast, but not hf_close() of this client. Returns how many
- * callbacks were called, or a code. EFORK: a callback has forked, and this is
- * the child.
+ * callbacks of watches. The callbacks run on this thread, while it holds no
+ * mutex of the library; they may call holdfast, but not hf_close() of this
+ * client. Returns how many callbacks were called, or a code. EFORK: a callback
+ * has forked, and this is the child.
  */
 HF_API int hf_client_dispatch(hf_client *client);
 
@@ -430,13 +431,13 @@ HF_API int hf_lock_timed(hf_lock *lock, int64_t wait_ms, hf_error *err);
 
 /*
  * Releases one acquire. The release of the last acquire ends the hold at once,
- * and then waits for the server's answer; the hold has ended even if that
- * returns an error. Returns 0; ENOTOWNER: the caller does not hold the lock,
- * and nothing was done; ELOST: the hold had been lost before; EUNKNOWN: the
- * server did not answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server
- * refused the release, and may keep others out as long as it refuses. After
- * EUNKNOWN, EAUTH, EBACKEND and EPROTO holdfast repeats the release in the
- * background until the server no longer has the hold. EINVAL, ECLOSED, EFORK.
+ * and then waits for the server's answer; even if an error is returned, the
+ * hold has ended. Returns 0; ENOTOWNER: the caller does not hold the lock, and
+ * nothing was done; ELOST: the hold had been lost before; EUNKNOWN: the server
+ * did not answer within op_timeout; EAUTH, EBACKEND, EPROTO: the server refused
+ * the release, and may keep others out as long as it refuses. After EUNKNOWN,
+ * EAUTH, EBACKEND and EPROTO holdfast repeats the release in the background
+ * until the server no longer has the hold. EINVAL, ECLOSED, EFORK.
  */
 HF_API int hf_lock_release(hf_lock *lock, hf_error *err);
 /* Releases without waiting for the answer; never blocks. If the answer is lost,
@@ -446,23 +447,23 @@ HF_API int hf_lock_release_nowait(hf_lock *lock, hf_error *err);
 /*
  * Extends the hold now, and waits for the answer. A fixed lease then ends
  * lease_ms from now (HF_LEASE_MIN_MS or more; 0: the original length of the
- * lease). A hold that is renewed then ends a whole TTL from now; for such a
- * hold lease_ms must be 0. If several renewals are under way at a time, the
- * earliest of their ends counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND,
- * EAUTH, EPROTO: the hold lasts until its deadline, which may be earlier now.
+ * lease). A hold without a fixed lease then ends a whole TTL from now, and
+ * lease_ms must be 0. If several renewals are under way at a time, the earliest
+ * of their ends counts. ELOST: the hold is gone. EUNKNOWN, EBACKEND, EAUTH,
+ * EPROTO: the hold lasts until its deadline, which may be earlier now.
  * ENOTOWNER, EINVAL, ENOMEM, ECLOSED, EFORK.
  */
 HF_API int hf_lock_renew(hf_lock *lock, int64_t lease_ms, hf_error *err);
 
 /*
- * Turns the caller's write hold into a read hold, with all its acquires; no
- * other writer gets the lock in between, and waiting readers are let in. Waits
- * for the answer. Returns 0; ENOTOWNER: the caller does not hold the lock for
- * writing; ENOTSUP: it holds a lock other than a read-write lock; ELOST;
- * EUNKNOWN: no answer within op_timeout, or the server refused: the caller has
- * a read hold now, but other readers may be kept out until the next renewal
- * (with a fixed lease, and in shared memory, until the hold ends). ENOMEM,
- * ECLOSED, EFORK: nothing has changed.
+ * Turns the caller's write hold into a read hold; the number of acquires to be
+ * released stays the same. No other writer gets the lock in between, and
+ * waiting readers are let in. Waits for the answer. Returns 0; ENOTOWNER: the
+ * caller does not hold the lock for writing; ENOTSUP: it holds a lock other
+ * than a read-write lock; ELOST; EUNKNOWN: no answer within op_timeout, or the
+ * server refused: the caller has a read hold now, but other readers may be kept
+ * out until the next renewal (with a fixed lease, and in shared memory, until
+ * the hold ends). ENOMEM, ECLOSED, EFORK: nothing has changed.
  */
 HF_API int hf_lock_downgrade(hf_lock *lock, hf_error *err);
 /* Always fails: with ENOTSUP if the caller holds the lock, otherwise with the
@@ -472,10 +473,10 @@ HF_API int hf_lock_upgrade(hf_lock *lock, hf_error *err);
 
 /*
  * Writes a value under the hold: the server sets the value of key if, at that
- * moment, it still has the caller's hold. This is one step, so a later holder's
- * write is never replaced, whatever was delayed. It needs no token, but the
- * data must be on the server that keeps the lock. key consists of bytes like a
- * name (the prefix= of the URL is not added); value has up to HF_PUT_MAX bytes.
+ * moment, it still has the caller's hold. This is one step, so a delayed write
+ * never replaces the write of a later holder. It needs no token, but the data
+ * must be on the server that keeps the lock. key consists of bytes like a name
+ * (the prefix= of the URL is not added); value has up to HF_PUT_MAX bytes.
  * Waits for the answer. Returns 0; ELOST: the hold is gone, and nothing was
  * written; EUNKNOWN: no answer; the value may have been written, or may still
  * be written until another client holds the lock; ENOTSUP (HF_CAP_PUT),
@@ -501,11 +502,11 @@ HF_API int hf_lock_count(hf_lock *lock, unsigned *count);
  * after hf_lock_fd() has become readable. ELOST: the text says why the hold was
  * lost. The ELOST texts of all other calls say the same, and stay the same
  * until the hold is released: the server could not be reached, since when and
- * with which error; it refused the renewals; the hold was taken away; its
- * session has ended; the deadline passed while this process was stopped; its
- * fixed lease or max_hold_ms ended; its thread exited. 0: the lock is still
- * held; why->code is 0, and why->text is empty or says that the server cannot
- * be reached or refuses renewals. why may be NULL.
+ * with which error; the server refused the renewals; the hold was taken away;
+ * the client's session has ended; the deadline passed while this process was
+ * stopped; the fixed lease or max_hold_ms ended; the owner thread exited. 0:
+ * the lock is still held; why->code is 0, and why->text is empty or says that
+ * the server cannot be reached or refuses renewals. why may be NULL.
  */
 HF_API int hf_lock_explain(hf_lock *lock, hf_error *why);
 
@@ -665,10 +666,11 @@ typedef struct hf_party {
                               the server's wall clock; in shared memory by the
                               machine's wall clock, for a grant only in whole
                               seconds */
-    int64_t left_ms; /* the rest of the lease of a holder. -1 for a waiter, and
-                        for a hold without a fixed lease in shared memory (it
-                        lasts as long as its process), on ZooKeeper and on etcd
-                        (it lasts as long as its client's session or lease) */
+    int64_t left_ms; /* of a holder: the time until the hold ends unless it is
+                        renewed. -1 for a waiter, and for a hold without a fixed
+                        lease in shared memory (it lasts as long as its
+                        process), on ZooKeeper and on etcd (it lasts as long as
+                        its client's session or lease) */
     uint64_t token;
     enum hf_mode mode;
     uint32_t permits; /* how many of a semaphore */

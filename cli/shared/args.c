@@ -71,7 +71,7 @@ int cli_option(const struct cli_verb *verb, int argc, char **argv,
 {
     int answer;
 
-    opterr = 0; /* getopt_long() would quote the whole word */
+    opterr = 0; /* its messages would quote the whole word */
     answer = getopt_long(argc, argv, brief, options, NULL);
     if (answer != ':' && answer != '?')
         return answer;

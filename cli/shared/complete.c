@@ -104,10 +104,10 @@ static bool complete_is_latch(hf_client *client, const struct hf_name *name)
     return is;
 }
 
-/* Returns whether the verb accepts the kind of this name. Only the server knows
- * the kind, and requests for many names take too long for a user who is typing.
- * After until_ns, names are therefore accepted without a request, unless the
- * verb wants a latch. */
+/* Returns whether the verb accepts this name. Names with a NUL byte are never
+ * accepted. Only the server knows the kind of a name, and requests for many
+ * names take too long for a user who is typing. After until_ns, names are
+ * therefore accepted without a request, unless the verb wants a latch. */
 static bool complete_is_fit(hf_client *client, const struct hf_name *name,
                             enum cli_operand wanted, int64_t until_ns)
 {
@@ -152,8 +152,9 @@ static void complete_offer_alternatives(struct completion *c, const char *list)
     }
 }
 
-/* Offers the options of a URL's backend. They are listed in the library's error
- * for an unknown option, which hf_open() returns before it connects. */
+/* Offers the options of a URL's backend. They are listed in the error text of
+ * hf_open() for an unknown option; hf_open() returns that error before it
+ * connects. */
 static void complete_offer_url_options(struct completion *c, size_t question)
 {
     static const char unknown[] = "?.=1", there[] = " has ";
@@ -222,8 +223,8 @@ static void complete_offer_flags(struct completion *c,
     }
 }
 
-/* Finds a flag by its name, which may be abbreviated, as getopt_long()
- * allows. */
+/* Finds a flag by its name. The name may be abbreviated, as for
+ * getopt_long(). */
 static const struct cli_flag *complete_flag_called(const struct cli_flag *flag,
                                                    const char *name)
 {

@@ -1,7 +1,8 @@
 /*
  * Runs processes of contenders and adds up their counts. The contenders report
  * on one pipe that they are ready, and all start when another pipe is closed.
- * The first pipe is at its end when the last process has ended.
+ * When the last process has ended, reading from the first pipe returns end of
+ * file.
  */
 #include "contend.h"
 
@@ -25,7 +26,7 @@
 enum {
     POLL_MS = 200,     /* how often to look for dead processes, and to report */
     FINISH_MS = 60000, /* a contender that takes longer to end is stuck */
-    HURRY_MS = 2000,   /* the same limit after a signal */
+    HURRY_MS = 2000,   /* the limit for their end after a signal */
 };
 
 static void contend_close_pipe(int fds[2])
@@ -111,8 +112,9 @@ static bool contend_has_one_died(const pid_t *pids, unsigned n)
 /* What contend_wait_for() saw. */
 enum event { NOTHING, WORD, END, SIGNAL };
 
-/* Waits at most `ms' for a byte of a contender (WORD), the end of all
- * contenders (END) or a signal (SIGNAL), which is kept in result->signal. */
+/* Waits at most `ms' for a byte of a contender (WORD), for the end of all
+ * contenders (END) or for a signal (SIGNAL). Stores the number of the signal in
+ * result->signal. */
 static enum event contend_wait_for(const struct arena *arena, int64_t ms,
                                    struct contend_result *result, size_t *words)
 {
@@ -213,7 +215,7 @@ static bool contend_wait_until_ended(const struct arena *arena,
         left = end - cli_now_ns(CLOCK_MONOTONIC);
         event = contend_wait_for(arena, left / 1000000 + 1, result, NULL);
         if (event == SIGNAL && hurried)
-            return false; /* a second signal ends the wait at once */
+            return false; /* the second signal */
         if (event == SIGNAL) {
             hurried = true;
             end = cli_now_ns(CLOCK_MONOTONIC) + HURRY_MS * INT64_C(1000000);

@@ -18,7 +18,8 @@ struct contend {
     uint32_t handoff, permits; /* permits: size of a semaphore */
     unsigned procs, threads, names;
     int64_t run_ms;
-    int64_t hold_ms, think_ms; /* sleep while holding, and after the release */
+    int64_t hold_ms, think_ms; /* ms to sleep while holding, and after the
+                                  release */
     bool nowait;               /* do not wait for the answer to a release */
     bool time_handovers;       /* reads the clock more often, for handover_us */
     bool pin;                  /* pins each process to its own processor */
@@ -33,7 +34,8 @@ struct contend {
 struct contend_result {
     double seconds;
     uint64_t pairs;
-    uint64_t handovers; /* of a lock, from one contender to another */
+    uint64_t handovers; /* how often a lock passed from one contender to
+                           another */
     uint64_t violations;
     double p50_us, p99_us; /* of acquire */
     double handover_us;    /* median time from a release to the return of the

@@ -18,11 +18,12 @@
 #include <unistd.h>
 
 enum {
-    CALIBRATION = 256, /* a pair is an acquire and its release; after this many
-                          the mean time of a pair is known */
-    FAST_NS = 2000,    /* if it is less, reading the clock would noticeably slow
-                          the pairs down */
-    SAMPLE_EVERY = 61, /* therefore one acquire in this many is timed */
+    CALIBRATION = 256, /* after so many pairs (an acquire and its release),
+                          their mean time decides how many acquires are timed */
+    FAST_NS = 2000,    /* if a pair takes less, reading the clock would
+                          noticeably slow the pairs down, so only a sample is
+                          timed */
+    SAMPLE_EVERY = 61, /* the sample: one acquire in so many */
 };
 
 struct contender {

@@ -1,7 +1,8 @@
 /*
  * One process of contenders, in the child: opens its client, waits for the
- * start, and takes and releases locks until the arena says stop. contend.c
- * creates the arena, forks these processes and adds up their counts.
+ * start, and takes and releases locks until the flag `stop' in the arena is
+ * set. contend.c creates the arena, forks these processes and adds up their
+ * counts.
  */
 #ifndef HF_CLI_CONTENDER_H
 #define HF_CLI_CONTENDER_H

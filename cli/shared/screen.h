@@ -29,9 +29,9 @@ int cli_width(int fd);
 /* Prints a text on `out', wrapped at `width'. All lines begin at `column',
  * where the cursor is now. */
 void cli_wrap(FILE *out, int column, int width, const char *text);
-/* Prints a line on standard error, which the next call replaces. Without a
- * terminal, prints nothing. NULL removes the line; cli_say() removes it,
- * too. */
+/* Prints a line on standard error; the next call replaces the line. Prints
+ * nothing if standard error is not a terminal. NULL removes the line; cli_say()
+ * removes it, too. */
 void cli_live(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool cli_is_live(void); /* returns whether cli_live() prints */
 /* Asks on the terminal. Returns true for yes, and false if there is no

@@ -15,7 +15,7 @@ struct cli_flag {
     const char *name;  /* after the two dashes; NULL: it has only the letter */
     const char *value; /* the name of its value in --help; NULL: it has no
                           value. URL, NAME, FILE and A|B can be completed */
-    const char *help;  /* NULL: another name of an option shown before */
+    const char *help;  /* NULL: --help does not show the option */
 };
 
 /* Options that several verbs have. -h and -V are added to all verbs. */

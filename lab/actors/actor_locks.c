@@ -66,8 +66,8 @@ int64_t grant_ttl_ms(const struct grant *grant, int64_t ttl_ms)
     left_ms = (grant->deadline - cli_now_ns(CLOCK_BOOTTIME)) / 1000000;
     if (left_ms <= ttl_ms)
         return ttl_ms;
-    /* Rounds up, because the deadline is earlier than the end of the lease, by
-     * a margin for clock drift. */
+    /* Rounds up, because the deadline is earlier than the end of the TTL, by a
+     * margin for clock drift. */
     return (left_ms + ROUND_MS - 1) / ROUND_MS * ROUND_MS;
 }
 

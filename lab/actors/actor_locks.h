@@ -15,8 +15,8 @@
 
 struct lab;
 
-/* A long lease, in ms, for an actor whose hold must not end by itself even if
- * the machine stalls. */
+/* A long TTL, in ms, for an actor whose hold must not end by itself even if the
+ * machine stalls. */
 enum { ACTOR_LOCK_LONG_MS = 60000 };
 
 /* Writes a lock name that this run has not used yet, such as "...-WORD-3". */
@@ -45,7 +45,8 @@ struct hold hold_open(const struct lab_place *place, const char *name,
  * the spans of the wait and of the hold to the timeline. */
 struct grant hold_take(const struct hold *hold, int64_t lease_ms,
                        const char *label);
-/* Tries the lock. Returns whether it was acquired; its span then begins. */
+/* Tries the lock. Returns whether it was acquired; if so, begins the span of
+ * the hold. */
 bool hold_try(const struct hold *hold);
 /* Tries the lock, and releases it at once if it was free. Returns whether
  * another client has it. Only a try that fails proves that the lock keeps an
@@ -60,12 +61,13 @@ void hold_ended(int64_t deadline);
 /* Frees the lock and closes the client. */
 void hold_close(struct hold *hold);
 
-/* Repeats SET NX PX until the lock is free, as the documents do. Adds the spans
- * of the wait and of the hold to the timeline. */
+/* Repeats SET NX PX until the lock is free, as the documents (tutorials; see
+ * lab/README.md) do. Adds the spans of the wait and of the hold to the
+ * timeline. */
 void hand_take(redisContext *redis, const char *key, const char *who,
                int64_t ttl_ms);
-/* Sends one SET NX PX. Returns whether the lock was taken; its span then
- * begins. */
+/* Sends one SET NX PX. Returns whether the lock was taken; if so, begins the
+ * span of the hold. */
 bool hand_try(redisContext *redis, const char *key, const char *who,
               int64_t ttl_ms);
 /* Does the same as hold_is_busy(), by hand. */
@@ -82,11 +84,11 @@ struct contest {
 /* What B and C report. */
 enum {
     B_IN_AT = 0, /* CLOCK_BOOTTIME in ns */
-    B_KEPT,      /* B still had the lock when it released it */
+    B_KEPT,      /* B's release found that B still had the lock */
     C_IN = 0,    /* C entered */
 };
 
-/* Scripts of the actors B and C; arg is a struct contest. B waits for the lock,
+/* What the actors B and C do; arg is a struct contest. B waits for the lock,
  * pauses at the step "in", and then releases the lock. C tries once, and pauses
  * at the step "tried". */
 void hold_b(void *arg);

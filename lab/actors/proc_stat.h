@@ -1,7 +1,8 @@
 /*
- * Watches a process from outside, through /proc and its CPU clock: whether it
- * was woken, whether it runs now, and how much CPU time it has used. While a
- * process sleeps, the number of its context switches does not change.
+ * Watches a process from outside, through /proc and the CPU clock of the
+ * process: whether it was woken, whether it runs now, and how much CPU time it
+ * has used. While a process sleeps, the number of its context switches does not
+ * change.
  */
 #ifndef HF_LAB_PROC_STAT_H
 #define HF_LAB_PROC_STAT_H

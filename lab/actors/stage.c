@@ -358,7 +358,8 @@ void actor_continue(struct actor *actor)
 {
     struct script *script = actor->script;
 
-    /* The actor is stopped, so its script may be written here. */
+    /* The runner may write to the actor's script, because the actor is
+     * stopped. */
     if (script->spans_len < SPANS) {
         struct lab_span *span = &script->spans[script->spans_len++];
 

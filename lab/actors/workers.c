@@ -276,7 +276,8 @@ static void workers_check_for_dead(const struct workers *workers)
 }
 
 /* Returns how many bytes have arrived, 0 if all workers have ended, or -1 if
- * nothing has arrived within POLL_MS. Dies if nothing arrives until `until'. */
+ * nothing has arrived within POLL_MS. Dies if a worker has died, or after the
+ * time `until'. */
 static ssize_t workers_read_ready(struct workers *workers, int64_t until)
 {
     struct pollfd polled = {workers->ready[0], POLLIN, 0};

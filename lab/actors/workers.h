@@ -64,7 +64,7 @@ struct workers_result {
     double per_s;          /* successes per second in that time */
     double p50_us, p99_us; /* durations of these successes; per_s, p50_us and
                               p99_us leave out a worker's first attempt if the
-                              worker paused in it */
+                              worker paused in that attempt */
     double cpu_ms;         /* CPU time of the workers, from the start */
     double server_cpu_ms; /* CPU time of the servers of `places'; negative if it
                              is not known for all of them */

@@ -1,6 +1,6 @@
 /*
- * What a timeline is drawn from: lanes, overlaps and the visible time. It
- * depends only on the row, not on the width of the drawing.
+ * What a timeline is drawn from: lanes, overlaps and the visible time. All of
+ * it is computed from the row, and does not depend on the width of the drawing.
  */
 #ifndef HF_LAB_PAGE_TIMES_H
 #define HF_LAB_PAGE_TIMES_H
@@ -21,7 +21,7 @@ struct page_overlap {
 struct page_lane {
     const char *name;
     int64_t first; /* its first moment */
-    bool strip;    /* has spans that overlap a hold, drawn in a strip below */
+    bool strip;    /* some spans overlap a hold: a strip below shows them */
     size_t rows;   /* lines of notes */
     double y;      /* top of its spans */
 };

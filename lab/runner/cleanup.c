@@ -95,7 +95,8 @@ static void cleanup_await_end(void)
 
 static void cleanup_end_child(pid_t child)
 {
-    kill(child, SIGKILL); /* it may not have called setsid() yet */
+    kill(child, SIGKILL); /* before the child calls setsid(), it has no group of
+                             its own */
     kill(-child, SIGKILL);
     while (wait(NULL) > 0 || errno == EINTR)
         ;

@@ -37,7 +37,7 @@ void die_in_child(struct die_words *words, pid_t parent)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent)
         _exit(1); /* the runner has already ended */
-    /* The runner gets these signals too, and then ends this process. */
+    /* A ^C reaches the runner, too, which then ends this process. */
     signal(SIGINT, SIG_IGN);
     signal(SIGTERM, SIG_IGN);
     signal(SIGHUP, SIG_IGN);

@@ -81,8 +81,8 @@ struct lab_row {
     size_t marks_len;
 };
 
-/* A claim of the documents about speed. It is reported, and does not affect the
- * exit status. */
+/* A claim of the documents (tutorials; see lab/README.md) about speed. It is
+ * reported, and does not affect the exit status. */
 struct lab_claim {
     char text[LAB_TEXT_MAX];    /* "one statement > for update > optimistic" */
     char figures[LAB_TEXT_MAX]; /* "9120 > 4410 > 380 per second" */
@@ -128,7 +128,8 @@ void lab_row_done(struct lab *lab, struct lab_row *row,
 void lab_claim(struct lab *lab, bool confirmed, const char *text,
                const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* Begins the section of a scenario; report_skip() says why it is not run. */
+/* Begins the section of a scenario. report_skip() records why that scenario is
+ * not run. */
 void report_begin(struct lab *lab, const struct lab_scenario *scenario);
 void report_skip(struct lab *lab, const char *why);
 /* Ends the scenario. Without --json, prints the table with the rows so far. A

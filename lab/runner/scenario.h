@@ -21,7 +21,7 @@ enum lab_option {
     LAB_READERS = 1 << 4,  /* --readers N */
     LAB_TRAINS = 1 << 5,   /* --trains N */
     LAB_SECONDS = 1 << 6,  /* --seconds S: duration of each measurement */
-    LAB_TTL = 1 << 7,      /* --ttl DURATION: of leases and sessions */
+    LAB_TTL = 1 << 7,      /* --ttl DURATION: TTL of locks and sessions */
 };
 
 /* What a scenario needs. */

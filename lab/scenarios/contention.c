@@ -1,8 +1,9 @@
 /*
- * Measures strategies of oversell with more and more workers: the sales per
- * second, the retries of optimistic sales, the CPU time of a sale, and the
- * duration that one sale in a hundred exceeds. The strategies that oversell are
- * left out. The documents say that optimistic locking is very slow under high
+ * Measures strategies of the scenario oversell with more and more workers: the
+ * sales per second, the retries of optimistic sales, the CPU time of a sale,
+ * and the duration that one sale in a hundred exceeds. The strategies that sell
+ * more than the stock are left out. The documents (tutorials; see
+ * lab/README.md) say that optimistic locking is very slow under high
  * concurrency, and that polling wastes performance. Unlike in oversell, no
  * worker pauses within a sale.
  */
@@ -26,8 +27,8 @@ enum {
     GROWTH = 4,
     SIZES = 8,
     STOCK = 9999999, /* more than can be sold in the time; see stock.c */
-    STARVED = 10,    /* the verdict mentions that a worker made more than this
-                        many times the sales of another */
+    STARVED = 10,    /* if one worker sold more than so many times as much as
+                        another, the verdict says so */
 };
 
 static const char *const names[] = {
@@ -52,9 +53,9 @@ static double contention_per_sale(const struct workers_result *result,
     return result->done ? all / (double)result->done : 0;
 }
 
-/* Writes the verdict. For an unfair lock, `times' is its rate divided by the
- * rate of the fair lock. It is 0 in all other rows, and if the rate of the fair
- * lock is not known. */
+/* Writes the verdict. For an unfair lock, `times' is how many times as many
+ * sales per second it made as the fair lock. In all other rows, and if the
+ * sales with the fair lock are not known, `times' is 0. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)

@@ -1,10 +1,11 @@
 /*
- * Crash: the holder dies while it holds the lock (case 1 of the documents).
+ * Crash: the holder dies while it holds the lock (case 1 of the documents, the
+ * tutorials of lab/README.md).
  *
  * A is killed by SIGKILL while B waits for the lock; the scenario measures how
  * long B waits. B waits forever if the key of the lock has no expiry (SETNX),
  * or if A dies between SETNX and EXPIRE. On Redis with an expiry, B waits until
- * the lease has ended. One document says that ZooKeeper frees the lock at once,
+ * the key has expired. One document says that ZooKeeper frees the lock at once,
  * because the node is ephemeral. That is true if the client closes its session.
  * If the client dies, the server cannot distinguish the dead client from a slow
  * client until the session's timeout has passed.
@@ -36,14 +37,14 @@ struct play {
 enum {
     /* What actors report; times are ns of CLOCK_BOOTTIME. */
     A_TTL_MS = 0, /* the TTL that the server granted */
-    A_DEADLINE,   /* B must not get the lock before this time; 0: not before A
-                     dies */
+    A_DEADLINE,   /* B must not get the lock before this time; 0: not before A's
+                     death */
     B_BUSY = 0,   /* B tried while A held the lock, and was refused */
     B_CAME_AT,
 
     WAITS_MS = 50, /* for the timeline: B waits while A holds the lock */
     /* A lock that is not free after this time counts as never free. The limit
-     * is much longer than a lease and a tick of the server, because the machine
+     * is much longer than a TTL and a tick of ZooKeeper, because the machine
      * may stall. */
     NEVER_MS = 30000,
     AT_ONCE_MS = 100,
@@ -144,7 +145,7 @@ static void crash_asking_hold_b(void *arg)
 
 struct found {
     bool in;        /* B has got the lock */
-    bool early;     /* B got it before A's hold had ended */
+    bool early;     /* B got the lock before A's hold had ended */
     bool lost;      /* A's hold ended before A died */
     long long pttl; /* PTTL if B does not get the lock; -1: no expiry */
     double wait_ms; /* from A's death until B got the lock */
@@ -298,7 +299,8 @@ static void crash_lead_by_hand(struct lab *lab)
 }
 
 /* Added to a sentence about the lab's own ZooKeeper, whose tickTime is shorter
- * than the packaged one. A session lasts for two ticks or more. */
+ * than that of the packaged configuration. A session lasts for two ticks or
+ * more. */
 #define SHORT_SESSIONS                                                         \
     "; with the packaged tickTime of 2000 a session lasts at least 4000 ms"
 

@@ -7,10 +7,10 @@
  * wants. If they use hf_lock_acquire_all(), both processes take the locks in
  * the same order, and both get through.
  *
- * The second is the documents' methodA, which holds a lock and calls methodB,
- * which takes the same lock. By hand (SET NX) methodB waits for methodA, its
- * own caller. A lock that is not reentrant refuses methodB. A reentrant lock
- * lets methodB in, and counts both acquires.
+ * The second is from the documents (tutorials; see lab/README.md): methodA
+ * holds a lock and calls methodB, which takes the same lock. By hand (SET NX)
+ * methodB waits for methodA, its own caller. A lock that is not reentrant
+ * refuses methodB. A reentrant lock lets methodB in, and counts both acquires.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"

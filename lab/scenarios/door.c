@@ -1,8 +1,9 @@
 /*
- * The documents' latch: "I am about to lock the door, five people are still
- * inside, please leave." The guard waits at a latch of five. Each person counts
- * the latch down on leaving, and the last person lets the guard lock the door.
- * A guard without a latch checks only once, and locks a slow person in.
+ * The latch of the documents (tutorials; see lab/README.md): "I am about to
+ * lock the door, five people are still inside, please leave." The guard waits
+ * at a latch of five. Each person counts the latch down on leaving, and the
+ * last person lets the guard lock the door. A guard without a latch checks only
+ * once, and locks a slow person in.
  */
 #include "../actors/stage.h"
 #include "../runner/lab.h"

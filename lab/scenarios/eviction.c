@@ -1,13 +1,13 @@
 /*
  * Eviction: Redis is full and evicts the key of a lock that is held.
  *
- * One of the documents names this as a way to lose a lock in addition to expiry
- * ("or evicted by Redis"). A holds the lock and has read a stock of 10. Other
- * keys fill the memory until the key of the lock is evicted. B takes the lock
- * and writes 7, then A writes 9. With holdfast A notices the loss at its next
- * renewal, and the token protects the store until then. With maxmemory-policy
- * noeviction Redis refuses to write instead: A keeps its lock, and no other
- * client gets it.
+ * One of the documents (tutorials; see lab/README.md) names this as a way to
+ * lose a lock in addition to expiry ("or evicted by Redis"). A holds the lock
+ * and has read a stock of 10. Other keys fill the memory until the key of the
+ * lock is evicted. B takes the lock and writes 7, then A writes 9. With
+ * holdfast A notices the loss at its next renewal, and the token protects the
+ * store until then. With maxmemory-policy noeviction Redis refuses to write
+ * instead: A keeps its lock, and no other client gets it.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/actor_locks.h"
@@ -175,8 +175,9 @@ static bool eviction_is_lost(const struct kept *kept)
 static void eviction_judge_kept(const struct play *play, struct lab_row *row,
                                 const struct kept *kept)
 {
-    /* B gets HF_EBUSY from holdfast, whose request reads before it writes. By
-     * hand B gets OOM, because Redis refuses SET before executing it. */
+    /* With holdfast B gets HF_EBUSY, because holdfast's script reads the lock
+     * before it writes anything. By hand B gets OOM, because Redis refuses SET
+     * before executing it. */
     int expected = play->by_hand ? HF_EBACKEND : HF_EBUSY;
     const char *told = play->by_hand ? "OOM" : hf_error_name(kept->told);
 
@@ -329,8 +330,8 @@ static bool eviction_lead_evicted(struct play *play, struct late *by_a,
     stage_mark(row, "Redis", "has evicted the lock");
     knows_ms = eviction_sell(play, by_a, stage, a, &result);
     actor_end(a);
-    stage_close(stage, row); /* kills B, and does not let it release: its key
-                                may have been evicted, too */
+    stage_close(stage, row); /* kills B, and does not let it release: the key of
+                                B's lock may have been evicted, too */
     result.left = fence_value(play->lab, NULL);
     lab_row_number(row, "written", play->written);
     eviction_judge(play->lab, row, &result, knows_ms);
@@ -379,9 +380,10 @@ static void eviction_lead(struct lab *lab, const char *strategy, bool by_hand,
     lab_row_text(row, "backend", "redis");
     lab_row_text(row, "variant", "%s", by_hand ? "by hand" : "holdfast");
     for (int tries = 1; !done; tries++) {
+        /* By hand A never renews. With holdfast, an A that does not wait until
+         * it notices the loss needs no renewal. */
         if (by_hand || (evicts && !by_a.learns))
-            by_a.ttl_ms =
-                ACTOR_LOCK_LONG_MS; /* not renewed, or no renewal is needed */
+            by_a.ttl_ms = ACTOR_LOCK_LONG_MS;
         else
             by_a.ttl_ms = evicts ? RENEWED * play.ttl_ms : play.ttl_ms;
         done = eviction_try_row(&play, &by_a, row, tries == TRIES);

@@ -1,8 +1,8 @@
 /*
- * Failover: the server that granted the lock dies (case 3 of the documents):
- * the master of Redis, before it has replicated the lock; two of the five
- * servers of Redlock; the leader of an etcd cluster, which replicated the lock
- * before it answered.
+ * Failover: the server that granted the lock dies (case 3 of the documents, the
+ * tutorials of lab/README.md): the master of Redis, before it has replicated
+ * the lock; two of the five servers of Redlock; the leader of an etcd cluster,
+ * which replicated the lock before it answered.
  *
  * Redis. A takes the lock at the master, the master dies, its replica becomes
  * the master, and B takes the same lock there: two holders. Before the master
@@ -11,8 +11,8 @@
  * holdfast takes the token from the server's clock if the clock is higher than
  * the counter, so B's token is higher than A's although the replica never
  * received A's grant. (Here both servers have one clock. On two machines the
- * replica's clock must not be behind the master's clock by more than the
- * failover took.)
+ * replica's clock may be behind the master's clock, but by no more than the
+ * time that the failover took.)
  *
  * Redlock. A takes the lock from five independent servers. Two of them die, and
  * two new servers without any data take their place. B tries all five: the two
@@ -47,9 +47,10 @@
 #include <stdio.h>
 #include <string.h>
 
-/* A replica is cut off by making NO_PORT, on which no server listens, the port
- * of its master. (If the replica were stopped instead, what the master sends
- * would wait in the replica's socket, and would arrive later.) */
+/* NO_PORT is a port on which no server listens. A replica is cut off by making
+ * this port the port of its master. (If the replica were stopped instead, what
+ * the master sends would wait in the replica's socket, and would arrive
+ * later.) */
 enum {
     NO_PORT = 1,
     POLL_MS = 5,

@@ -83,8 +83,9 @@ static void fence_get(int fd, uint64_t *token, int64_t *value)
     *value = strtoll(end, NULL, 10);
 }
 
-/* Accesses the file once under flock(2): writes *write, or only reads if
- * `write' is NULL. Returns false if the token is too low. */
+/* Checks the token and accesses the number, in one step under flock(2): writes
+ * *write, or only reads the number if `write' is NULL. Returns false if the
+ * token is too low; nothing is written then. */
 static bool fence_contact_file(struct fence *fence, uint64_t token,
                                const int64_t *write, int64_t *read)
 {

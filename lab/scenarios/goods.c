@@ -25,9 +25,10 @@ struct sql *goods_session(const struct lab_place *place, const char *isolation)
            isolation ? isolation : "REPEATABLE READ");
     sql_do(sql, "SET SESSION autocommit = 1, innodb_lock_wait_timeout = %d",
            LOCK_WAIT_TIMEOUT_S);
-    /* Since MariaDB 11.6 this setting is on by default. Then it is an error to
-     * update a row that has changed since the snapshot. The lab shows what
-     * happens without this error. Older servers reject the setting. */
+    /* In MariaDB 11.6 and later this setting is on by default, which makes it
+     * an error to update a row that has changed since the snapshot. The lab
+     * shows what happens without this error. Older servers do not know the
+     * setting and reject it. */
     error = sql_try(sql, "SET SESSION innodb_snapshot_isolation = OFF");
     if (error && error != ER_UNKNOWN_SYSTEM_VARIABLE)
         sql_fail(sql, "SET SESSION innodb_snapshot_isolation = OFF");

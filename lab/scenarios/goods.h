@@ -27,8 +27,8 @@ struct goods {
     int64_t count, version;
 };
 
-/* Opens a session as in the documents, at that isolation level. NULL means
- * REPEATABLE READ, the default of MySQL. */
+/* Opens a session as in the documents (tutorials; see lab/README.md), at that
+ * isolation level. NULL means REPEATABLE READ, the default of MySQL. */
 struct sql *goods_session(const struct lab_place *place, const char *isolation);
 
 /* In the runner: creates the table and its rows. */
@@ -38,10 +38,12 @@ void goods_reset(struct sql *sql, const char *table);
 
 /* Reads a row with a plain select. */
 struct goods goods_read(struct sql *sql, const char *table, int id);
-/* Reads a row with SELECT ... FOR UPDATE, which waits for the row. */
+/* Reads a row with SELECT ... FOR UPDATE, which locks the row. Waits while
+ * another transaction has locked it. */
 struct goods goods_lock(struct sql *sql, const char *table, int id);
-/* Does the same as goods_lock(), with NOWAIT. Returns false at once if another
- * transaction has locked the row, so that scenarios need not measure a wait. */
+/* Locks a row as goods_lock() does, but with NOWAIT: returns false at once if
+ * another transaction has locked the row. Scenarios thus see that they would
+ * have to wait, and need not measure a wait. */
 bool goods_try(struct sql *sql, const char *table, int id);
 
 /* Subtracts one from the count in one statement, and raises the version. */
@@ -59,22 +61,23 @@ struct lab_row *goods_row(struct lab *lab, const struct lab_place *store,
                           const char *strategy, const char *variant,
                           enum lab_outcome expected);
 
-/* This function and the following ones are for actors. Does the same as
- * goods_lock(), in a transaction that the actor has begun. Before that, finds
- * out with goods_try() whether the actor must wait, reports that
- * (GOODS_BLOCKED), and pauses at the step "has tried". As soon as the actor has
- * the row, begins a span by calling begins(label). `begins' is actor_holds or
- * actor_shares. */
+/* This function and the following ones are for actors. Needs a transaction that
+ * the actor has begun. Calls goods_try(), and reports (GOODS_BLOCKED) whether
+ * the actor must wait for the row. Then pauses at the step "has tried", and
+ * does the same as goods_lock(). As soon as the actor has locked the row, which
+ * may be before the pause, begins a span by calling begins(label). `begins' is
+ * actor_holds or actor_shares. */
 struct goods goods_await(struct sql *sql, const char *table, int id,
                          void (*begins)(const char *label), const char *label);
 /* Ends the latest span and commits, in this order, because another actor may
  * have the row before COMMIT returns. */
 void goods_commit(struct sql *sql);
-/* Sells one item by optimistic locking. Reads the row with `from', and pauses
- * at the step "has read". Then sets the count to one less with `to', if the row
- * still has the version that was read (goods_swap).
+/* Sells one item by optimistic locking. Reads the row through the connection
+ * `from', and pauses at the step "has read". Then sets the count to one less
+ * through the connection `to', if the row still has the version that was read
+ * (goods_swap).
  *
- * If the row has another version, reads and writes again, up to GOODS_RETRIES
+ * If the version has changed, reads and writes again, up to GOODS_RETRIES
  * times. Before each of these retries, calls again(arg), unless `again' is
  * NULL.
  *

@@ -1,10 +1,10 @@
 /*
- * The documents' herd: ten thousand processes wait for one lock, a release
- * wakes all of them, and one of them gets the lock. A fair lock wakes only the
- * next waiter. Two ways to wait are measured. In the first, each waiter is a
- * client in its own process, so the server knows all of them. In the second,
- * the waiters are asynchronous waits of a few processes, and each process is
- * one waiter at the server.
+ * The herd of the documents (tutorials; see lab/README.md): ten thousand
+ * processes wait for one lock, a release wakes all of them, and one of them
+ * gets the lock. A fair lock wakes only the next waiter. Two ways to wait are
+ * measured. In the first, each waiter is a client in its own process, so the
+ * server knows all of them. In the second, the waiters are asynchronous waits
+ * of a few processes, and each process is one waiter at the server.
  *
  * Wake-ups are counted from outside. A process that sleeps has no context
  * switches. Therefore a process was woken if its number of voluntary switches
@@ -43,11 +43,11 @@
 
 enum {
     CLIENTS = 100,      /* waiters in processes of their own */
-    GIVEN_CLIENTS = 40, /* for given servers: ZooKeeper's default limit for one
-                           host is 60 */
+    GIVEN_CLIENTS = 40, /* for servers given by a URL, because ZooKeeper's
+                           default limit for one host is 60 connections */
     PROCESSES = 20,     /* processes with asynchronous waits */
     RELEASES = 5,       /* at least this many */
-    MANY_RELEASES = 20, /* at most, while each release wakes many */
+    MANY_RELEASES = 20, /* the limit, if each release so far woke many */
     LEAST = PROCESSES,  /* the smallest number of waiters */
     FEW = 5,
     POLL_MS = 20, /* between two checks whether all is quiet */
@@ -59,13 +59,13 @@ enum {
 /* What the waiters and the director share. */
 struct board {
     _Atomic int queued;   /* processes whose waits have begun */
-    _Atomic int holder;   /* number of the holder; 0 from a release to the next
-                             grant */
-    _Atomic bool rejoin;  /* the bell means "wait again" and not "release" */
-    _Atomic int answered; /* bells that were answered so far */
+    _Atomic int holder;   /* number of the holder; 0 from the order to release
+                             to the next grant */
+    _Atomic bool rejoin;  /* the next ring means "wait again", not "release" */
+    _Atomic int answered; /* rings of `bells' that were answered so far */
     _Atomic bool over;
     _Atomic pid_t pids[CLIENTS + 2]; /* by number of the worker, from 1 */
-    double woken, cpu_us;            /* the lowest values of all releases */
+    double woken, cpu_us;            /* the lowest values of any release */
 };
 
 /* One row. */
@@ -77,7 +77,8 @@ struct plan {
     unsigned waiters; /* not including the holder */
     char name[96];
     struct board *board;
-    int *bells; /* an eventfd for each process, by number */
+    int *bells; /* by number of the process: an eventfd for orders of the
+                   director */
 };
 
 struct waiter {
@@ -129,8 +130,9 @@ static void herd_ring(const struct plan *plan, unsigned number)
         lab_die(CLI_OSERR, "eventfd: %s", strerror(errno));
 }
 
-/* Sleeps until the client has something to do or the bell rings, and does what
- * is necessary. Repeats this until the run is over. */
+/* Sleeps until the client has something to do or the director has written to
+ * the eventfd of this process (its bell), and does what is necessary. Repeats
+ * this until the run is over. */
 static void herd_wait_on(struct waiter *waiter)
 {
     const struct plan *plan = waiter->plan;
@@ -197,8 +199,9 @@ static void herd_note_all(const struct plan *plan, struct proc_stat *stats)
 }
 
 /* Returns how many processes were woken since herd_note_all(). The process with
- * the number `ordered' was ordered to release; it counts only if it has the
- * lock again. Sets *busy if any of the processes runs. */
+ * the number `ordered' was woken in any case, because it was ordered to
+ * release, so it counts only if it has the lock again. Sets *busy if any of the
+ * processes runs. */
 static unsigned herd_count_woken(const struct plan *plan,
                                  const struct proc_stat *stats,
                                  unsigned ordered, bool *busy)
@@ -263,7 +266,8 @@ static unsigned herd_await_holder(const struct plan *plan)
     return (unsigned)holder;
 }
 
-/* Rings the bell of a process, and returns when the process has answered it. */
+/* Orders a process to release, or to wait again if `rejoin', by writing to its
+ * eventfd. Returns when the process has obeyed. */
 static void herd_order(const struct plan *plan, unsigned number, bool rejoin)
 {
     struct board *board = plan->board;
@@ -438,7 +442,7 @@ static void herd_run(struct lab *lab)
         int caps = lab_caps(plan.backend, HF_MUTEX);
 
         if (!(caps & HF_CAP_EVENTS))
-            continue; /* a release wakes no waiter: waiters poll */
+            continue; /* clients poll here: a release wakes none of them */
         plan.fairness = HF_FAIR;
         if (caps & HF_CAP_FAIR)
             herd_measure_both(&plan);

@@ -20,12 +20,12 @@ enum { LATE_STOCK = 10, LATE_BY_A = 1, LATE_BY_B = 3 };
 struct late {
     struct lab *lab;
     const struct lab_place *place; /* of the lock */
-    const struct lab_place *store; /* of the stock; NULL: a file */
+    const struct lab_place *store; /* where the stock is; NULL: in a file */
     const char *name, *who;
     int64_t amount;
-    bool by_hand;             /* SET NX PX on Redis; otherwise holdfast */
+    bool by_hand;             /* locks by SET NX PX on Redis, not by holdfast */
     bool token;               /* the store checks the token */
-    bool deadline;            /* calls hf_lock_check() before it writes */
+    bool deadline;            /* does not write if hf_lock_check() fails */
     bool tries;               /* tries once before it waits for the lock */
     bool learns;              /* at the end, waits until it notices that the
                                  hold is lost */
@@ -37,9 +37,9 @@ struct late {
 enum late_report {
     LATE_WROTE,
     LATE_REFUSED,
-    LATE_CHECKED, /* hf_lock_check() before the write; 0 by hand */
+    LATE_CHECKED, /* result of hf_lock_check() before the write; 0 by hand */
     LATE_TOKEN,
-    LATE_KNOWS_AT, /* lab_now() at which it noticed the loss */
+    LATE_KNOWS_AT, /* lab_now() at which the actor noticed the loss */
     LATE_BUSY,     /* if `tries': another client had the lock */
 };
 
@@ -53,7 +53,8 @@ void late_play(void *arg);
 struct late_result {
     bool came_in;            /* B got the lock before A was done */
     bool a_wrote, a_refused; /* the store accepted, or refused, A's write */
-    int a_checked;           /* HF_OK: A believed that it held the lock */
+    int a_checked;           /* HF_OK: A believed that it held the lock when
+                                about to write */
     uint64_t a_token, b_token;
     int64_t left; /* the stock */
 };

@@ -1,10 +1,10 @@
 /*
- * Ten cars before a car park of three places: the documents' RSemaphore. Each
- * car drives in, parks for a while and drives out. The cars count in shared
- * memory how many of them are inside. The first cars leave only after as many
- * cars as possible have come in, and all other cars have requested a place.
- * Therefore the limit is reached in every run, and a fourth car that is let in
- * is noticed.
+ * Ten cars before a car park of three places: the RSemaphore of the documents
+ * (tutorials; see lab/README.md). Each car drives in, parks for a while and
+ * drives out. The cars count in shared memory how many of them are inside. The
+ * first cars leave only after as many cars as possible have come in, and all
+ * other cars have requested a place. Therefore the limit is reached in every
+ * run, and a fourth car that is let in is noticed.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"
@@ -36,9 +36,9 @@ enum {
 /* What the cars share. */
 struct park {
     _Atomic int arrived; /* cars that have reached the gate */
-    _Atomic int read;    /* cars that have read the counter by hand */
+    _Atomic int read;    /* cars that have read the counter in Redis */
     _Atomic int inside, most;
-    _Atomic int full; /* the required number was inside at once */
+    _Atomic int full; /* 1 once the required number was inside at once */
 };
 
 /* One row. */

@@ -1,12 +1,13 @@
 /*
  * Misdelete: a holder releases the lock of another holder.
  *
- * In the documents, a holder compares the value of the key with its own value,
- * and then deletes the key: two steps. If the key expires between these steps,
- * and another client takes the lock, the second step deletes the lock of that
- * other holder. The documents' remedy is a script that compares and deletes.
- * Here A pauses between the two steps until B has the lock; then A deletes the
- * key, and C tries while B is inside.
+ * In the documents (tutorials; see lab/README.md), a holder compares the value
+ * of the key with its own value, and then deletes the key: two steps. If the
+ * key expires between these steps, and another client takes the lock, the
+ * second step deletes the lock of that other client. The documents' remedy is a
+ * script that compares and deletes. Here A pauses between the two steps until B
+ * has the lock; then A deletes the key, and C tries to get the lock while B is
+ * inside.
  */
 #include "../actors/actor_locks.h"
 #include "../actors/stage.h"
@@ -28,8 +29,8 @@ struct play {
     struct contest contest;
 };
 
-/* What A reports: how many keys its release by hand has deleted, or the result
- * code of holdfast. */
+/* What A reports: by hand, how many keys its release has deleted; with
+ * holdfast, the result code of its release. */
 enum { RESULT };
 
 /* A takes the lock, works, and is about to release it. */

@@ -1,12 +1,13 @@
 /*
- * The oversell race, with which the documents begin: several workers sell one
- * stock, and each way of guarding it that the documents describe is tried on
- * the same stock with the same buyers. A sale reads the stock, and writes one
- * less. In its first sale each worker pauses between these two steps until
- * another worker has read, too (worker_meet). Therefore a strategy that does
- * not keep other workers out oversells in every run. redis-setnx does keep
- * other workers out, but its release is wrong. Its pause is therefore before
- * the release (sale.c).
+ * The oversell race, with which the documents (tutorials; see lab/README.md)
+ * begin: several workers sell one stock, and each way of guarding it that the
+ * documents describe is tried on the same stock with the same buyers. A sale
+ * reads the stock, and writes one less. In its first sale each worker pauses
+ * between these two steps until another worker has read, too (worker_meet), or
+ * for a limited time if the strategy must keep the other workers out. Therefore
+ * a strategy that does not keep them out oversells in every run. redis-setnx
+ * does keep other workers out, but its release is wrong. Its pause is therefore
+ * before the release (sale.c).
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/workers.h"

@@ -1,16 +1,17 @@
 /*
  * Replica-read: sales that read from a replica and write to the master.
  *
- * With read/write splitting, selects go to replicas, which lag. The document on
- * MySQL's locks leaves open whether `for update' has an effect then (a TODO),
- * and says that optimistic locking becomes unreliable, because the version that
- * is read may be old. Here the replica certainly lags: its SQL thread is
- * stopped, so that the replica receives the master's changes but does not apply
- * them.
+ * With read/write splitting, selects go to replicas, which lag. The tutorial on
+ * MySQL's locks (lab/README.md) leaves open, as a TODO, whether `for update'
+ * has an effect then, and says that optimistic locking becomes unreliable,
+ * because the version that is read may be old. Here the replica certainly lags:
+ * its SQL thread is stopped, so that the replica receives the master's changes
+ * but does not apply them.
  *
  * The result: a row that is locked at the replica is not locked at the master.
  * The version is checked by the update, at the master. This check lets no wrong
- * sale through, but it refuses every sale while the replica lags.
+ * sale through, but it refuses every sale that has read an old version, until
+ * the replica has caught up.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/stage.h"

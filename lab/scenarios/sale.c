@@ -20,7 +20,7 @@
 #include <unistd.h>
 
 enum {
-    THINK_NS = 50000,  /* between reading a file and writing it */
+    THINK_NS = 50000,  /* pause between reading a file and writing it */
     KEPT_OUT_MS = 300, /* limit of a pause if the strategy keeps other workers
                           out */
     MEET_MS = 60000,   /* limit of a pause if another worker can arrive */
@@ -54,7 +54,7 @@ static struct clerk *sale_clerk_of(const struct worker *worker)
 
 /* If the race has pauses, waits between the two steps of a sale until another
  * worker arrives there: for at most KEPT_OUT_MS if the strategy must keep other
- * workers out. */
+ * workers out, otherwise for at most MEET_MS. */
 static void sale_await_another(struct worker *worker)
 {
     const struct race *race = sale_race_of(worker);
@@ -71,7 +71,8 @@ static void sale_meet_another(struct worker *worker)
     sale_await_another(worker);
 }
 
-/* Does the same for optimistic strategies, which keep no worker out. */
+/* Does what sale_meet_another() does, for optimistic strategies: these keep no
+ * worker out, so another worker always arrives. */
 static void sale_meet_freely(struct worker *worker)
 {
     if (sale_race_of(worker)->pauses)
@@ -264,19 +265,20 @@ static enum work sale_redis_watch(struct worker *worker)
     }
 }
 
-/* The relay of redis-setnx. The first holder is late: it has written, but its
- * lease ends before it releases. The second holder gets the lock, and has read
- * when the first holder releases. If that release deletes the second holder's
- * lock, a third worker gets the lock and reads the same stock, and both write.
- * No other holder's lease ends before its release. */
+/* The order of the first three holders of redis-setnx (struct relay). The first
+ * holder is late: it has written, but its lease ends before it releases. The
+ * second holder gets the lock, and has read when the first holder releases. If
+ * that release deletes the second holder's lock, a third worker gets the lock
+ * and reads the same stock, and the second and the third holder both write one
+ * less. No other holder's lease ends before its release. */
 static const char *const setnx_releases[] = {"DEL", "owner check", NULL};
 static const enum lab_outcome setnx_outcomes[] = {LAB_FAILS, LAB_OK};
 
 struct relay {
     _Atomic unsigned holders, reads; /* so far */
     _Atomic unsigned released;       /* 1 once the first holder has released */
-    _Atomic unsigned refused;        /* tries after that release which did not
-                                        get the lock */
+    _Atomic unsigned refused;        /* failed tries to get the lock after that
+                                        release */
 };
 
 static void sale_setnx_lock(struct worker *worker)

@@ -1,7 +1,8 @@
 /*
  * Sales from one stock (stock.h), which workers make and which are guarded in
- * every way that the documents describe. A sale reads the stock and writes one
- * less; the strategies differ in what they do around these two steps.
+ * every way that the documents (tutorials; see lab/README.md) describe. A sale
+ * reads the stock and writes one less; the strategies differ in what they do
+ * around these two steps.
  */
 #ifndef HF_LAB_SALE_H
 #define HF_LAB_SALE_H
@@ -51,7 +52,8 @@ extern const char *const sale_names[]; /* all strategies; ends with NULL */
 enum { SALE_STRATEGIES = 12 };
 
 /* The size of the stock, the number of workers that sell it, and when they
- * stop: after that many attempts in all, or after run_ms if attempts is 0. */
+ * stop: after `attempts' tries to sell in all, or after run_ms if `attempts' is
+ * 0. */
 struct sale_size {
     unsigned workers;
     uint64_t stock, attempts;

@@ -1,12 +1,12 @@
 /*
  * Slow: the holder works for three times the TTL, without being stopped (case 2
- * of the documents).
+ * of the documents, which are the tutorials of lab/README.md).
  *
- * With a fixed lease and no watchdog, B gets the lock while A works. A's plain
- * DEL then deletes B's lock, so that C gets it, too. The documents' own
- * watchdog (class RedisDistributedLock) schedules its next renewal only if the
- * last one failed, so it renews once. Holdfast's watchdog keeps the lock; with
- * a fixed lease, the holder knows when its hold ends.
+ * By hand, with a fixed lease and no watchdog, B gets the lock while A works.
+ * A's plain DEL then deletes B's lock, so that C gets it, too. The documents'
+ * own watchdog (class RedisDistributedLock) schedules its next renewal only if
+ * the last one failed, so it renews once. Holdfast's watchdog keeps the lock.
+ * If holdfast's lease is fixed, the holder knows when its hold ends.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../../cli/shared/values.h"
@@ -41,8 +41,8 @@ struct cast {
     void (*b)(void *), (*c)(void *); /* their arg: the contest */
 };
 
-/* What A reports; actor_locks.h has the reports of B and C. Times are ns of
- * CLOCK_BOOTTIME. */
+/* What A reports; actor_locks.h has the reports of B and C. A_TOOK and A_ENDED
+ * are times of CLOCK_BOOTTIME in ns. */
 enum {
     A_TOOK,     /* when it got the lock */
     A_ENDED,    /* when it stopped believing that it has the lock */
@@ -82,7 +82,8 @@ static void slow_fixed_a(void *arg)
     actor_step("released");
 }
 
-/* The documents' scripts, with milliseconds instead of seconds. */
+/* The scripts in this function and the next two are those of the documents,
+ * with milliseconds instead of seconds. */
 static bool slow_once_try_lock(redisContext *redis, const char *key,
                                const char *uuid, int64_t expire_ms)
 {
@@ -238,7 +239,7 @@ static void slow_lock_a(void *arg)
     actor_step("holds");
     mine = slow_work(&hold, ttl_ms, &grant.deadline);
     actor_step("worked");
-    /* The hold may have been lost since A worked. */
+    /* The hold may have been lost during the pause in actor_step(). */
     mine = mine && slow_has(&hold, &grant.deadline);
     if (mine)
         actor_report(A_ENDED, slow_now());

@@ -1,13 +1,13 @@
 /*
  * SQL: what the locks of a database do, and what they do not.
  *
- * The document on MySQL's locks sells from a stock by `select ... for update',
- * by a version, and by one statement. It lists what a program must consider:
- * which rows are locked depends on the index and on the condition; two rows
- * must be locked in one order; a plain select does not respect the lock; the
- * ABA problem; no retry inside a transaction; and one statement does not return
- * the state before and after. This scenario shows each of these, alongside the
- * correct way.
+ * The tutorial on MySQL's locks (lab/README.md) sells from a stock by `select
+ * ... for update', by a version, and by one statement. It lists what a program
+ * must consider: which rows are locked depends on the index and on the
+ * condition; two rows must be locked in one order; a plain select does not
+ * respect the lock; the ABA problem; no retry inside a transaction; and one
+ * statement does not return the state before and after. This scenario shows
+ * each of these, alongside the correct way.
  */
 #include "../servers/sql.h"
 #include "../actors/stage.h"
@@ -110,9 +110,9 @@ static void sql_sell_row(struct sql *sql, const struct play *play, int id)
     goods_commit(sql);
 }
 
-/* Ends A, which pauses with its locks, and B, which has tried. If B is blocked,
- * it waits until A has ended; otherwise B ends while A still pauses. Returns
- * whether B was blocked. */
+/* Ends A, which pauses with its locks, and B, which has tried to lock a row. If
+ * B is blocked, it waits until A has ended; otherwise B ends while A still
+ * pauses. Returns whether B was blocked. */
 static bool sql_end_both(struct lab *lab, struct actor *a, struct actor *b)
 {
     bool blocked = actor_value(b, GOODS_BLOCKED);
@@ -148,7 +148,7 @@ static void sql_wants_other_row(void *arg)
     struct sql *sql = sql_session(play);
     int locked = 0;
 
-    for (int id = 1; id <= GOODS; id++) /* each is a transaction of its own */
+    for (int id = 1; id <= GOODS; id++) /* each try is its own transaction */
         locked += !goods_try(sql, play->table, id);
     actor_report(RESULT, locked);
     sql_sell_row(sql, play, play->scene->other);
@@ -277,7 +277,7 @@ static void sql_lead_beside(struct lab *lab, struct play *play,
     actor_until(b, "has tried");
     if (actor_value(b, GOODS_BLOCKED)) {
         sql_end_both(lab, a, b);
-    } else { /* B writes last, from what it read before */
+    } else { /* B has read without a wait, and writes after A */
         stage_rest(lab, REST_MS);
         actor_end(a);
         actor_end(b);

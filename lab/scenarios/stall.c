@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { WAITS_MS = 100 }; /* for the timeline: B waits, as it must */
+enum { WAITS_MS = 100 }; /* how long the timeline shows B waiting, if it must */
 
 struct play {
     struct lab *lab;

@@ -1,9 +1,10 @@
 /*
  * A hot cache entry expires, and all its readers find it missing at the same
- * moment (the documents' cache breakdown). Without a lock, each reader queries
- * the database. With a lock, only one reader at a time does so, and every
- * reader checks the cache again once it has the lock. No reader continues
- * before all readers have looked, so all of them miss the entry in every run.
+ * moment (the cache breakdown of the documents: the tutorials of
+ * lab/README.md). Without a lock, each reader queries the database. With a
+ * lock, only one reader at a time does so, and every reader checks the cache
+ * again once it has the lock. No reader continues before all readers have
+ * looked, so all of them miss the entry in every run.
  */
 #include "../../cli/shared/exit_code.h"
 #include "../actors/workers.h"
@@ -35,9 +36,9 @@ enum {
 
 /* What all readers share. */
 struct hot {
-    _Atomic unsigned looked;  /* readers that have seen that it is missing */
-    _Atomic unsigned queries; /* counted here if there is no database */
-    _Atomic bool cached;      /* kept here if there is no Redis */
+    _Atomic unsigned looked;  /* readers that have found the entry missing */
+    _Atomic unsigned queries; /* used if there is no database */
+    _Atomic bool cached;      /* used if there is no Redis */
 };
 
 /* One row. */

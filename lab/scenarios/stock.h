@@ -21,7 +21,7 @@ void stock_make(struct lab *lab, const struct lab_place *place, int64_t count);
 /* In the runner: returns the current count. */
 int64_t stock_left(struct lab *lab, const struct lab_place *place);
 
-/* In a worker. Reading and writing are two steps, on purpose. */
+/* For workers. Reading and writing are two steps, on purpose. */
 struct stock *stock_open(struct lab *lab, const struct lab_place *place);
 void stock_close(struct stock *stock);
 int64_t stock_read(struct stock *stock);

@@ -1,8 +1,9 @@
 /*
- * The documents' ticket office: several servers sell tickets of many trains,
- * and the key of the lock is the number of the train. Buyers choose a train at
- * random. With one lock for all trains every sale waits for every other sale;
- * with one lock per train only sales of the same train wait for each other.
+ * The ticket office of the documents (tutorials; see lab/README.md): several
+ * servers sell tickets of many trains, and the key of the lock is the number of
+ * the train. Buyers choose a train at random. With one lock for all trains
+ * every sale waits for every other sale; with one lock per train only sales of
+ * the same train wait for each other.
  */
 #include "../actors/workers.h"
 #include "../runner/lab.h"
@@ -21,7 +22,7 @@
 #include <time.h>
 
 enum {
-    SEATS = 1000000,     /* more than can be sold in the time */
+    SEATS = 1000000,     /* of a train: more than can be sold in the time */
     DATABASE_NS = 300000 /* duration of a sale, which holds the lock */
 };
 

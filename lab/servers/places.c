@@ -235,8 +235,9 @@ static struct lab_place places_start_redlock(struct lab *lab)
     return place;
 }
 
-/* Makes the place ready for use and returns it. If backend and store are of one
- * kind, both are the same temporary server. */
+/* Makes the place ready for use and returns it. If the backend and the store
+ * are of one kind, and neither was given by a URL, both are the same temporary
+ * server. */
 static const struct lab_place *places_ready(struct lab *lab,
                                             struct lab_wish *wish)
 {

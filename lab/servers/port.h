@@ -30,8 +30,8 @@ static inline int port_reserve(int *port)
     return -1;
 }
 
-/* Closes the descriptor of port_reserve(), and sets it to 0, which means that
- * there is none. */
+/* Closes the descriptor *fd of port_reserve(), and sets *fd to 0, which means
+ * that there is none. */
 static inline void port_give_back(int *fd)
 {
     if (*fd > 0)

@@ -1,4 +1,5 @@
-/* A plain connection to Redis, for what the documents do by hand. */
+/* A plain connection to Redis, for what the documents (tutorials; see
+ * lab/README.md) do without holdfast. */
 #ifndef HF_LAB_REDIS_H
 #define HF_LAB_REDIS_H
 

@@ -26,8 +26,8 @@
 
 enum { ARGS = 64, ANSWER = 2048 };
 
-/* Called in the server's process before it executes the server: leaves the
- * reason for the runner, and exits. */
+/* Called in the server's process before it executes the server: writes the
+ * reason to server->failure, which the runner can read, and exits. */
 static _Noreturn void recipe_give_up(struct lab_server *server,
                                      const char *what)
 {
@@ -150,9 +150,10 @@ static void recipe_write_config(const struct launch *launch)
     struct lab_server *server = launch->server;
     FILE *f = recipe_create(server, "config");
 
-    /* Ticks are short, so that sessions may be as short as other leases: a
-     * session lasts for two ticks or more. ZooKeeper's own default is 3000 ms;
-     * packages install its sample configuration, which has 2000 ms. */
+    /* Ticks are short, so that sessions may be as short as the leases of the
+     * other servers: a session lasts for two ticks or more. ZooKeeper's own
+     * default is 3000 ms; packages install its sample configuration, which has
+     * 2000 ms. */
     fprintf(f,
             "tickTime=100\ndataDir=%s\n"
             "clientPort=%d\nclientPortAddress=127.0.0.1\n"

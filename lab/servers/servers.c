@@ -235,10 +235,11 @@ void lab_etcd_start(struct lab *lab, struct lab_server **members, size_t n)
 }
 
 /*
- * With max_lease=0, clients assume that a server keeps its keys when it
- * restarts. These servers do not keep them, but are never restarted. Without
- * this option, a client would not use a server that has run for less than the
- * longest lease, because that server might have just lost its keys.
+ * These servers lose their keys when they restart, but they are never
+ * restarted. With max_lease=0, clients assume that a server keeps its keys when
+ * it restarts. Without this option, a client would not use a server that has
+ * run for less than the longest lease, because that server might have just lost
+ * its keys.
  *
  * server_timeout is long, because a server on a busy machine may answer late. A
  * dead server is noticed at once, because it refuses connections.

@@ -31,7 +31,7 @@ static bool sql_is_lost(unsigned error)
     return (error >= 2000 && error < 3000) || error >= 5000;
 }
 
-/* Returns whether the user exists but lacks a right. */
+/* Returns whether the error says that the user exists but lacks a right. */
 static bool sql_is_refused(unsigned error)
 {
     switch (error) {

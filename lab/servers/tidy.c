@@ -97,7 +97,8 @@ static void tidy_check_redis(const struct tidy *tidy)
 {
     redisContext *redis = rd_open(&tidy->place);
 
-    /* These commands need the rights to remove what the lab creates. */
+    /* These commands fail unless the user has the rights that the lab needs to
+     * remove what it creates. They change nothing. */
     freeReplyObject(rd_send(redis, "SCAN 0 MATCH *%s* COUNT 1", tidy->prefix));
     rd_number(redis, "UNLINK %s", tidy->prefix);
     redisFree(redis);
@@ -234,8 +235,8 @@ static void tidy_redlock(struct lab *lab, const struct lab_place *place)
 {
     struct tidy tidy = {.place = *place};
     const char *host = strstr(place->url, "://"), *end, *user;
-    /* The lab's own connections have no TLS. With the scheme rediss, rd_open()
-     * therefore refuses the URL. */
+    /* If the URL wants TLS, tidy_redis() gets a URL with the scheme rediss and
+     * dies, because the lab's own connections have no TLS. */
     const char *scheme = strstr(place->url, "tls=yes") ? "rediss" : "redis";
 
     if (!host)

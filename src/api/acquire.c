@@ -2,7 +2,7 @@
  * Acquires a lock. Checks the arguments, turns the time limit into a deadline
  * (acquire_wait_for), waits, and decides how a wait has ended: EBUSY,
  * ETIMEDOUT, ECANCELED or EBACKEND (acquire_wait_over, acquire_result). In
- * shared memory an uncontended acquire goes the short way, acquire_quickly.
+ * shared memory an uncontended acquire bypasses the queue (acquire_quickly).
  */
 #include "api/acquire.h"
 
@@ -89,7 +89,8 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
         hf__tally_hold(n);
         return rc;
     }
-    /* Sends the attempt, or reports a loss that was just found. */
+    /* Sends the attempt (PENDING), or reports a loss that hf__queue_enter() has
+     * just found (ELOST). */
     if (rc == HF__PENDING || rc == HF_ELOST)
         hf__line_run(n, now);
     if (rc != HF__PENDING)
@@ -103,8 +104,9 @@ int hf__acquire_enter(struct hf__line *n, struct hf__waiter *w, hf__time now)
     return HF__PENDING;
 }
 
-/* Acquires the short way: see hf__queue_quiet(). Returns false if that was not
- * possible, or if the backend did not grant the lock. line->mu is held. */
+/* Acquires without the queue, if hf__queue_quiet() allows that. Returns false
+ * if it does not, or if the backend did not grant the lock. line->mu is
+ * held. */
 static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
                                    bool shared)
 {
@@ -129,7 +131,7 @@ static inline bool acquire_quickly(struct hf__line *n, struct hf__waiter *w,
     if (shared || n->kin || n->owner_thread != w->thread || n->watchers)
         hf__line_own(n, w);
     else
-        n->orphaned = false; /* the same thread has acquired again */
+        n->orphaned = false; /* this thread is the owner again */
     return true;
 }
 
@@ -323,7 +325,8 @@ static int acquire_result(const struct acquire *a,
     default:
         if (a->w.err_set)
             return rc;
-        /* The last message of a direct backend is about this failure. */
+        /* A direct backend has failed during this call, so its last message is
+         * about this failure. */
         return c->direct ? hf__fail_why(c, err, rc)
                          : hf__fail_word(c, NULL, err, rc);
     }
@@ -397,7 +400,7 @@ static int acquire_slowly(struct acquire *a, const hf_acquire_options *opt,
     rc = acquire_wait_for(a, opt, latest);
     hf__count_waited(c, kind, rc, a->over - now);
     if (rc == HF__GRANTED) {
-        hf__client_leave(c); /* handle and line may have been freed */
+        hf__client_leave(c); /* the handle and line may have been freed */
         return 0;
     }
     rc = acquire_result(a, opt, rc, err);

@@ -176,8 +176,8 @@ static int async_begin_release(hf_lock *lock, hf_done_fn done, void *arg,
     if (released == HF__PENDING) {
         hf__helper_timer(c, &a->timer, hf__op_deadline(c));
     } else if (!a->releaser.finished) {
-        /* A releaser that has finished is left as it is: its callback is queued
-         * already, and another thread may be reading a->result. */
+        /* If the releaser has finished already, its callback is queued, and
+         * another thread may be reading a->result, so nothing is changed. */
         a->releaser.finished = true;
         hf__callback_queue(a, released);
     }

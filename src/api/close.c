@@ -215,8 +215,8 @@ int hf_close(hf_client *c)
         return rc;
     hf__mutex_lock(&c->mu);
     if (!__atomic_exchange_n(&c->closed, 1, __ATOMIC_ACQ_REL))
-        c->handles++; /* for this call: the client is freed with its last
-                         handle */
+        c->handles++; /* keeps the client during this call, even if the last
+                         handle is freed */
     else
         rc = HF_ECLOSED;
     hf__mutex_unlock(&c->mu);
@@ -234,7 +234,7 @@ int hf_close(hf_client *c)
     while ((a = hf__callback_next(c))) {
         hf__loop_run_callback(a);
         if (hf__client_check(c) == HF_EFORK)
-            return HF_EFORK; /* this is the child of a callback that forked */
+            return HF_EFORK; /* a callback forked; this is the child */
     }
     hf__client_put(c);
     return rc;

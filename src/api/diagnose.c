@@ -14,7 +14,8 @@
 #define SCRATCH "holdfast-diagnose"
 
 /* Judges how long an acquire and a release took, in ms. This time must be much
- * shorter than a third of the TTL, after which a hold is renewed. */
+ * shorter than a third of the TTL, because a hold is renewed each time a third
+ * of the TTL has passed. */
 static void diagnose_judge_speed(hf_client *c, struct hf__query *q, int64_t ms)
 {
     enum hf_level level = ms * 3 >= c->ttl_ms    ? HF_LEVEL_ERROR
@@ -40,7 +41,7 @@ static int diagnose_try_lock(hf_client *c, struct hf__query *q, hf_error *why)
 
     opt.flags = HF_OWNER_HANDLE;
     rc = hf_lock_new(c, SCRATCH, HF_CSTRING, &opt, &lock, &err);
-    for (int i = 0; !rc && i < 2; i++) { /* the first round may load scripts */
+    for (int i = 0; !rc && i < 2; i++) { /* the first may load scripts */
         hf__time began = hf__now();
 
         rc = hf_lock_timed(lock, c->op_timeout_ms, &err);

@@ -75,7 +75,7 @@ static int downgrade_begin(hf_lock *lock, struct hf__verb_call *t,
 static int64_t downgrade_as_before_ms(const struct hf__lease *l, hf__time now)
 {
     if (l->fixed && l->session)
-        return 0; /* the end of the lease stays */
+        return 0; /* the end of the lease does not move */
     return l->fixed ? (l->until - now) / HF__MS : l->lease_ms;
 }
 

@@ -69,7 +69,8 @@ bool hf__loop_run_callback(struct hf__async *a)
     result =
         a->call.request ? hf__verb_answered(lock, &a->call, NULL) : a->result;
     if (result == HF__PENDING) {
-        /* If another thread dispatches too, the handle may already be freed. */
+        /* If another thread dispatches too, the handle may already be freed, so
+         * only the client is used from here on. */
         hf__deliver(c, hf__now());
         hf__helper_check_later(c);
         return false;
@@ -117,8 +118,9 @@ static int loop_call_back_all(hf_client *c)
 }
 
 /* Reads the input, and lets the backend do what is due, while another thread
- * drives. The driver might not have read all input yet; while unread input is
- * left, the program's descriptor stays readable. */
+ * drives. Without this call, the descriptor of the program would stay readable
+ * until the driver has read the input, and the program would dispatch
+ * repeatedly for nothing. */
 static void loop_advance_beside_driver(hf_client *c)
 {
     hf__time now = hf__now();

@@ -23,9 +23,9 @@
 
 static const hf_lock_options by_default = HF_LOCK_OPTIONS_INIT;
 
-/* Fails because the client cannot have locks of this kind. The backend may have
- * the kind with another URL: not every dialect of the backend's protocol has
- * all kinds. */
+/* Fails because the client cannot have locks of this kind. The URL matters,
+ * too: for example, the zookeeper backend has no semaphore with
+ * dialect=kazoo. */
 static int handle_kind_missing(const hf_client *c, int kind, hf_error *err)
 {
     char has[64] = "";

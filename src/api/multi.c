@@ -250,8 +250,8 @@ int hf_lock_release_all(const hf_part *parts, size_t n, hf_error *err)
 
     if (rc)
         return rc;
-    /* Copied, because a handle may be freed by another thread once it is
-     * released, and then its client may be freed, too. */
+    /* The hooks are copied, because once a hold is released, another thread may
+     * free the handle, and then the client may be freed, too. */
     hooks = parts[0].lock->line->client->hooks;
     if (n > FEW)
         all = hf__alloc(parts[0].lock->line->client, n * sizeof(*all));

@@ -82,7 +82,9 @@ static int put_begin(hf_lock *lock, struct hf__verb_call *t, hf_error *err)
     struct hf__request *f;
     int rc = put_check(lock, &p, err);
 
-    t->put = NULL; /* copied, because the caller's memory ends with this call */
+    /* t->put is not used after this call, because put_make() copies the key and
+     * the value. */
+    t->put = NULL;
     if (!rc)
         rc = hf__pick_check(lock, &t->line, err);
     if (rc)

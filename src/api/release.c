@@ -19,8 +19,8 @@
 #include "policy/lease.h"
 #include "policy/local_queue.h"
 
-/* Handles the backend's refusal of a release that went the short way. Unless
- * the hold was gone, the release is repeated until it succeeds, like any other
+/* Handles the backend's refusal of a release by release_quickly(). Unless the
+ * hold was gone, the release is repeated until it succeeds, like any other
  * refused release. */
 static __attribute__((noinline)) int release_refused(struct hf__line *n, int rc)
 {
@@ -55,9 +55,9 @@ static inline bool release_quickly(struct hf__line *n, uint64_t owner,
     return true;
 }
 
-/* Sets *line to the line with the owner's hold, and releases that hold the
- * short way. Returns false if the short way is not possible. line->mu is
- * held. */
+/* Sets *line to the line with the owner's hold, and releases that hold by
+ * release_quickly(). Returns false if release_quickly() cannot do that.
+ * line->mu is held. */
 static bool release_line_quickly(struct hf__line *first, uint64_t owner,
                                  struct hf__line **line, int *rc)
 {
@@ -88,9 +88,10 @@ int hf__release_enter(struct hf__line *n, uint64_t owner,
     rc = hf__queue_release(&n->queue, owner, now, hf__line_wake);
     hf__tally_release(n, rc);
     hf__lines_rest(n);
+    /* Only for this owner, because other owners may still hold the lock. */
     if ((rc == HF__DONE || (rc == HF__PENDING && n->queue.shared)) &&
         hf__line_first(n)->watchers)
-        hf__loss_fd_arm_of(n, owner); /* other owners may still hold the lock */
+        hf__loss_fd_arm_of(n, owner);
     if (rc == HF__PENDING)
         return 0; /* a local owner still holds the lock, or was just granted
                      it */
@@ -125,7 +126,7 @@ static int release_failed(const hf_lock *lock, int rc, struct hf__loss loss,
 static const struct hf__loss broken = {.why = HF__LOSS_TAKEN};
 
 /* The reason of an ELOST from a server: the lease may have ended while the
- * release was on its way. */
+ * release was on its way to the server. */
 static const struct hf__loss too_late = {.why = HF__LOSS_RELEASE};
 
 /* Returns the reason of an ELOST. If r has finished, the ELOST came from the
@@ -180,7 +181,7 @@ release_begin(hf_lock *lock, struct hf__releasing *r, bool waits, hf_error *err)
     if (rc)
         return rc;
     owner = hf__owner_of(lock, NULL);
-    if (!owner) /* out of memory: it has never acquired anything */
+    if (!owner) /* no memory for this thread's number: it holds nothing */
         return release_failed(lock, HF_ENOTOWNER, broken, NULL, err);
     rc = hf__lock_enter(lock, err);
     if (rc)

@@ -31,7 +31,7 @@ static bool watch_call_next(hf_client *c)
     hf__mutex_unlock(&c->mu);
     w->fn(w->arg, w, name, strlen(heard));
     if (hf__client_check(c) == HF_EFORK)
-        return true; /* this is the child of a callback that forked */
+        return true; /* a callback forked; this is the child */
     hf__mutex_lock(&c->mu);
     w->calling = false;
     if (w->freed)

@@ -5,10 +5,10 @@
  * A backend never blocks and has no thread. It starts requests, moves them on
  * when the core says that a descriptor is ready (ready) or that time has passed
  * (advance), and reports each request exactly once. It makes no decisions: the
- * core (local_queue.c, lease.c) decides how long a request waits, when to ask
- * again, and when a hold is lost.
+ * core (local_queue.c, lease.c) decides how long a request waits, when an
+ * attempt is repeated, and when a hold is lost.
  *
- * There are two kinds of backend:
+ * A backend has one of two natures:
  * - A *networked* backend is always called with the client's mutex held, so it
  *   needs no lock of its own. Threads wait by driving it (driver.c).
  * - A *direct* backend (HF__DIRECT; shared memory) answers attempt, abandon and
@@ -17,17 +17,19 @@
  *   client->mu. Threads wait in park. The other slots of a direct backend are
  *   called with the client's mutex held.
  *
- * Every request is idempotent by its hold id: if an answer was lost, attempt,
- * release, abandon and renew may be sent again, and the answer is the same.
+ * Attempt, release, abandon and renew are idempotent by the hold id: if the
+ * answer was lost, the core may send the request again, and the second answer
+ * is the same as the first.
  *
  * A networked backend that cannot send now (it is not connected, or has enough
  * to write) keeps no queue. Its slot returns LATER, and the core parks the
  * request. When the backend calls go_on(), the core calls the same slots again
- * for all parked requests, in their order. If a caller gives up before that,
- * the core takes the caller's request out of the parked ones. (An attempt is
- * abandoned as well; the backend answers DONE if nothing was ever sent for its
- * hold id.) The core fails a request whose time has passed (meant_until) with
- * EUNKNOWN. So a request is either with the backend (PENDING) or parked.
+ * for all parked requests, in their order. If the caller of a parked request
+ * gives up, the core takes the request out of the parked ones. (If the request
+ * is an attempt, the core also abandons it; the backend answers DONE if nothing
+ * was ever sent for its hold id.) A request that is still parked when its time
+ * (meant_until) has passed is not sent: it ends as EUNKNOWN. So a request is
+ * either with the backend (PENDING) or parked.
  */
 #ifndef HF_BACKEND_H
 #define HF_BACKEND_H
@@ -48,13 +50,14 @@ enum hf__outcome {
     HF__PENDING = 1, /* core->done() reports the request later */
     HF__GRANTED = 2, /* attempt: granted; token and sent_at are set */
     HF__QUEUED = 3, /* attempt: the lock is not free, and the request is queued.
-                       The core asks again when core->bell() is called, and at
-                       poll_at at the latest */
+                       The core repeats the attempt when core->bell() is called,
+                       and at poll_at at the latest */
     HF__BUSY = 4,   /* attempt with may_queue == false: the lock is not free */
     /* attach of a direct backend: see attach below. Any slot of a networked
-     * backend: nothing was sent. The backend no longer refers to the request,
-     * returns LATER from now on, so that no request overtakes another, and
-     * calls go_on() when it can send. */
+     * backend: nothing was sent, and the backend no longer refers to the
+     * request. Until the backend calls go_on(), which it does when it can send
+     * again, all slots that send return LATER, so that no request overtakes
+     * another. */
     HF__LATER = 5,
 };
 
@@ -105,9 +108,9 @@ struct hf__req {
      * request that was parked. In the second case more such calls may follow
      * before advance(), so a backend can write these requests together */
     bool parked : 1;
-    /* latch, out, of GRANTED: the count was 0 when the server was asked.
-     * Otherwise the count was 0 at some time since the last answer QUEUED, so
-     * only waiters that were queued when that answer came may pass */
+    /* latch, out, of GRANTED. True: the count was 0 when the server answered.
+     * False: the count was 0 at some time since the last answer QUEUED, so only
+     * waiters that were queued when that answer came may pass */
     bool is_zero : 1;
     bool untouched : 1;  /* attempt, out, with an error code: the server refused
                             the request before it did anything, so the request
@@ -124,9 +127,9 @@ struct hf__req {
  * core; exists from attach to detach. A client has one line to a mutex; to a
  * read-write lock one for writing and some for reading; to a semaphore one for
  * each hold. Lines are independent of each other and have hold ids of their
- * own. A line to a latch asks whether its count is 0. GRANTED says that it is
- * 0, or was 0 at some time since the answer QUEUED (is_zero); nothing is held
- * then, and nothing is released.
+ * own. A line to a latch waits until its count is 0. GRANTED says that the
+ * count is 0, or was 0 at some time since the answer QUEUED (is_zero); nothing
+ * is held then, and nothing is released.
  */
 struct hf__remote {
     const char *name; /* with the client's prefix; also terminated */
@@ -315,7 +318,7 @@ struct hf__core {
     void (*unsent)(hf_client *, struct hf__req *);
     /* Says that requests can be sent again. The core hands the parked requests
      * over as soon as ready() or advance() has returned, and then calls
-     * advance() once more. Must be called only from these two. */
+     * advance() once more. Must be called only from ready() and advance(). */
     void (*go_on)(hf_client *);
     /* Says that the server can be reached but refuses the client: all parked
      * requests fail with this code and the text of why(), and are marked as
@@ -396,9 +399,9 @@ enum hf__backend_flag {
     HF__SESSION = 1 << 2,
 };
 
-/* A backend. A slot may be NULL if its comment says so, or if it is for the
- * other kind of backend: ready, opened and next_timeout of a direct one, park
- * of a networked one. */
+/* A backend. A slot may be NULL if its comment says so, or if it is for
+ * backends of the other nature: ready, opened and next_timeout of a direct
+ * backend, park of a networked one. */
 struct hf__backend {
     uint32_t abi;     /* HF__ABI */
     const char *name; /* "redis"; precedes every error text */
@@ -427,10 +430,10 @@ struct hf__backend {
     void (*close)(void *self);
 
     /* Networked only. Handles the events (EPOLLIN, EPOLLOUT, EPOLLERR,
-     * EPOLLHUP) of the descriptor that is watched under this tag. They may be
-     * outdated, because the descriptor may have been closed, or read by another
-     * thread, since. So a backend gives each descriptor a tag of its own,
-     * ignores unknown tags, and expects EAGAIN. Never blocks. */
+     * EPOLLHUP) of the descriptor that is watched under this tag. The events
+     * may be outdated, because the descriptor may have been closed since then,
+     * or read by another thread. So a backend gives each descriptor a tag of
+     * its own, ignores unknown tags, and expects EAGAIN. Never blocks. */
     void (*ready)(void *self, uint32_t tag, uint32_t events, hf__time now);
     /* Does what is due. Called after ready() has got everything that had
      * arrived before `now` (on up to 63 descriptors), so that a server that has
@@ -442,8 +445,8 @@ struct hf__backend {
     hf__time (*next_timeout)(void *self);
 
     /* Direct only. Sleeps until *word != expect (a private futex), the remote's
-     * bell rings, the holder that the remote waits for dies, or the time has
-     * passed. May return early. remote == NULL: the helper thread sleeps, and
+     * bell rings, the holder that the remote waits for dies, or the time is
+     * `until`. May return early. remote == NULL: the helper thread sleeps, and
      * advance() follows. */
     void (*park)(void *self, struct hf__remote *remote, uint32_t *word,
                  uint32_t expect, hf__time until);
@@ -457,11 +460,12 @@ struct hf__backend {
     void (*detach)(void *self, struct hf__remote *);
 
     /* Requests the lock. A QUEUED request is attempted again with the same hold
-     * id until it is granted or abandoned. If the server has granted it
-     * already, the attempt renews the lease. */
+     * id until it is granted or abandoned. If the server has already granted
+     * the lock for this hold id, the attempt renews the lease. */
     int (*attempt)(void *self, struct hf__req *);
-    /* Ends a hold (op RELEASE). The result is DONE, or ENOTOWNER if it was not
-     * held. Must be sent after all earlier requests of this remote. */
+    /* Ends a hold (op RELEASE). The result is DONE, or ENOTOWNER if the server
+     * no longer had the hold. Must be sent after all earlier requests of this
+     * remote. */
     int (*release)(void *self, struct hf__req *);
     /* Gives up an attempt (op ABANDON). remote->attempt may still be pending;
      * if it has the same hold id, it must not be reported from then on. */

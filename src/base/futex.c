@@ -43,9 +43,9 @@ static void futex_relax(void)
 #endif
 }
 
-/* The longest pause between two looks at the word. The pauses grow, because
- * each look takes the word's cache line from the owner of the mutex, which
- * slows the owner down. */
+/* The largest number of pause instructions between two reads of the word. Their
+ * number doubles after each read, because a read takes the word's cache line
+ * from the owner of the mutex, which slows the owner down. */
 enum { PAUSES_MAX = 64 };
 
 void hf__mutex_lock_slow(struct hf__mutex *m)

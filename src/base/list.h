@@ -54,7 +54,7 @@
         (last) = (item);                                                       \
     } while (0)
 
-/* Returns the struct of that type whose member is at ptr. */
+/* Returns a pointer to the struct `type` whose member `member` is at ptr. */
 #define hf__container(ptr, type, member)                                       \
     ((type *)((char *)(ptr)-offsetof(type, member)))
 

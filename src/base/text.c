@@ -130,7 +130,8 @@ void hf__printable(char *text, size_t size)
 {
     const unsigned char *s = (const unsigned char *)text;
     size_t len = strlen(text), out = 0;
-    char shown[800]; /* enough for the longest string, which hf__log() passes */
+    char shown[800]; /* as large as the largest buffer that is passed, that of
+                        hf__log() */
 
     size = size < sizeof(shown) ? size : sizeof(shown);
     if (len == size - 1)
@@ -194,8 +195,8 @@ unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len)
     if (len == 0 || len > WORD_MAX || meant_len == 0 || meant_len > WORD_MAX)
         return UINT_MAX;
     n = text_edits(word, len, meant, meant_len);
-    /* With more mistakes than this, and more than one, the words are not
-     * similar. */
+    /* The words are not similar if there are more mistakes than this (one
+     * mistake is always allowed), or as many mistakes as `word` has letters. */
     most = (len > meant_len ? len : meant_len) / 3;
     return n <= (most > 1 ? most : 1) && n < len ? n : UINT_MAX;
 }

@@ -37,8 +37,10 @@ size_t hf__character(const unsigned char *s, size_t len);
 
 /* Returns how many letters of `meant` were mistyped in `word`: changed, left
  * out, added, or swapped with the next one. Returns UINT_MAX if the words are
- * not similar, that is, if there is more than one mistake and more than one per
- * three letters of the longer word. */
+ * not similar: if there is more than one mistake and more than one per three
+ * letters of the longer word, or if there are as many mistakes as `word` has
+ * letters. Also returns UINT_MAX if a word is empty or longer than 31
+ * letters. */
 unsigned hf__mistyped(const char *word, const char *meant, size_t meant_len);
 /* Returns the word in `list` to which `word` is most similar, and sets *len to
  * its length; returns NULL if none is similar. The list has the form "one,

@@ -50,8 +50,8 @@ struct hf__thread *hf__thread_make(void)
     struct hf__thread *t;
 
     pthread_once(&once, thread_make_key);
-    /* Each record has its own cache line, because threads write to the counts
-     * in their records. */
+    /* Each record has its own cache line, so that a thread that changes the
+     * reference count of its record does not slow down the other threads. */
     t = have_key ? aligned_alloc(ALIGNMENT, ALIGNMENT) : NULL;
     if (!t)
         return NULL;

@@ -1,7 +1,7 @@
 /*
- * The library's clock: CLOCK_BOOTTIME in nanoseconds, which continues while the
- * machine is suspended. The core calls hf__now() directly; a module calls it
- * through hf__core.now.
+ * The library's clock: CLOCK_BOOTTIME, in nanoseconds. This clock also runs
+ * while the machine is suspended. The core calls hf__now() directly; a module
+ * calls it through hf__core.now.
  */
 #ifndef HF_BASE_TIME_H
 #define HF_BASE_TIME_H

@@ -29,8 +29,8 @@ void hf__timers_unreserve(struct hf__timers *);
 /* Sets the timer, which may be set already, to that time. HF__NEVER removes
  * it. */
 void hf__timers_set(struct hf__timers *, struct hf__timer *, hf__time at);
-/* If the earliest timer is due, removes it and returns it; its `at` keeps its
- * value. Returns NULL if none is due. */
+/* If the earliest timer is due, removes it from the heap and returns it; its
+ * `at` keeps its value. Returns NULL if no timer is due. */
 struct hf__timer *hf__timers_pop(struct hf__timers *, hf__time now);
 /* Returns the time of the earliest timer, or HF__NEVER. */
 hf__time hf__timers_next(const struct hf__timers *);

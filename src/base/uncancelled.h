@@ -1,15 +1,16 @@
 /*
- * pthread_cancel() must not end a thread in the middle of a verb, which may
- * hold a mutex, drive the client, or be about to release a hold. Therefore a
- * verb switches cancellation off before it can reach a cancellation point (a
- * read, a poll, a hook of the program). A cancellation that is requested during
- * the verb takes effect after the verb has returned.
+ * A verb may hold a mutex, drive the client, or be about to release a hold.
+ * Therefore pthread_cancel() must not end a thread in the middle of a verb, and
+ * each verb switches cancellation off before it can reach a cancellation point
+ * (a read, a poll, a hook of the program). A cancellation that is requested
+ * during the verb takes effect after the verb has returned.
  *
- * The short ways of acquire and release in shared memory reach no cancellation
- * point, and do not switch cancellation off, because each switch costs a locked
- * instruction. If a client may have died, they call code of the shm backend
- * that can reach a cancellation point; that code switches cancellation off
- * itself.
+ * In shared memory, the acquire of a free lock, and its release, take a short
+ * way if no other thread of the process uses the lock. They reach no
+ * cancellation point, and do not switch cancellation off, because each switch
+ * costs an atomic instruction. If a client may have died, they call code of the
+ * shm backend that can reach a cancellation point; that code switches
+ * cancellation off itself.
  */
 #ifndef HF_UNCANCELLED_H
 #define HF_UNCANCELLED_H

@@ -1,8 +1,8 @@
 /*
- * The records of verbs that take more than one step: an asynchronous verb
- * (hf__async), and a verb that sends one request and ends with its answer
- * (hf__verb, hf__verb_call). The functions that use them are declared in
- * api/async.h and api/request_verb.h.
+ * The records of verbs that take more than one step: of an asynchronous verb
+ * (hf__async), and of a verb that sends a request and ends with the answer
+ * (hf__verb, hf__verb_call). The functions that use these records are declared
+ * in api/async.h and api/request_verb.h.
  */
 #ifndef HF_CORE_ASYNC_H
 #define HF_CORE_ASYNC_H
@@ -22,8 +22,8 @@ union hf__done {
     hf_latch_done_fn latch;
 };
 
-/* A verb that sends a request and ends with its answer: renew, put, downgrade,
- * and the verbs of a latch. */
+/* A verb that sends one request, or several in succession, and ends with the
+ * last answer: renew, put, downgrade, and the verbs of a latch. */
 struct hf__verb {
     const char *what; /* its name in error messages, such as "the renewal" */
     /* Sends the request (hf__verb_send). Returns 0, or an error code with a
@@ -41,8 +41,9 @@ struct hf__verb {
  * verb is asynchronous, on the thread that dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;
-    struct hf__request *request; /* the request under way, or NULL if there is
-                                    none or it was given up; client->mu */
+    struct hf__request *request; /* the request under way; NULL if there is
+                                    none, or if the verb no longer waits for it;
+                                    client->mu */
     struct hf__sleeper *sleeper;
     hf__time until;        /* the time limit for all its requests together */
     struct hf__line *line; /* the line with the hold */
@@ -62,7 +63,8 @@ struct hf__async {
     struct hf__sleeper sleeper;
     struct hf__waiter waiter;
     struct hf__timer timer; /* ends the wait at the time limit */
-    hf__time grace;         /* until when the verb waits for the first answer */
+    hf__time grace;         /* until when an acquire waits for its first answer,
+                               even past its time limit */
     hf__time since;         /* when the acquire was called */
     struct hf__releaser releaser;
     struct hf__verb_call call;
@@ -77,7 +79,8 @@ struct hf__async {
     bool acquires; /* set for an acquire that waits in a queue and is counted in
                       client->async_waits. Written with line->mu and
                       client->mu */
-    bool firing;   /* its timer is being handled; client->mu */
+    bool firing;   /* hf__async_timed_out() is about to run or runs;
+                      client->mu */
 };
 
 /* Returns the asynchronous verb that the sleeper is part of, or NULL if the

@@ -39,7 +39,8 @@ struct hf__async *hf__callback_next(hf_client *c)
     struct hf__async *a = c->callbacks;
 
     if (!a || a->firing)
-        return NULL; /* if the timer is firing, ready_fd is posted later */
+        return NULL; /* if a->firing, hf__async_timed_out() will post
+                        ready_fd */
     c->callbacks = a->next;
     c->callbacks_len--;
     return a;

@@ -9,8 +9,8 @@
 #include "core/async.h"
 
 /* Queues the callback of a verb that has ended. If a request of the verb was
- * answered, the callback receives the result of that request, otherwise
- * `result`. client->mu is held. */
+ * answered, the callback receives what hf__verb_answered() returns for that
+ * answer, otherwise `result`. client->mu is held. */
 void hf__callback_queue_locked(hf_client *, struct hf__async *, int result);
 /* Does the same as hf__callback_queue_locked(), but takes client->mu itself.
  * line->mu of the verb's line is held. */

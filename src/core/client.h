@@ -22,7 +22,8 @@
 #include <pthread.h>
 
 /* The longest lease or timeout. It fits into the 32-bit number that backends
- * send, and the sum of two such times does not overflow an unsigned one. */
+ * send, and the sum of two of these times fits into an unsigned 32-bit
+ * number. */
 #define HF__MS_MAX ((int64_t)HF_LEASE_MAX_MS)
 struct hf__request;
 struct hf__sleeper;
@@ -85,9 +86,9 @@ struct hf_client {
     hf_watch *changed, *changed_tail; /* see watches.h */
     size_t changed_len;
 
-    /* The counts that the lines do not keep (hf__tally_add), and those of lines
-     * that were freed. Changed by atomic additions; hf__counters_read_locked()
-     * adds the counts of the lines. */
+    /* The counts that the lines do not keep (hf__tally_add), and those that
+     * were moved here from the lines (hf__tally_carry). Changed by atomic
+     * additions; hf__counters_read_locked() adds the counts of the lines. */
     hf_metrics counts;
     uint64_t longest_waits; /* grants after waits that are longer than the limit
                                of the last bucket */
@@ -96,10 +97,11 @@ struct hf_client {
     hf_error why;      /* the backend's last failure; why_mu */
     char trouble[720]; /* why the client is not connected, or ""; why_mu */
     struct hf__note notes[HF__NOTES]; /* why_mu */
-    int64_t wall_offset; /* wall clock minus our clock, in ns; why_mu */
+    int64_t wall_offset; /* the wall clock minus hf__now(), in ns; why_mu */
 
     uint32_t session_lost; /* atomic: the session has ended, and the helper
-                              thread will mark every line */
+                              thread will mark every line
+                              (hf__report_session_locked) */
     pthread_t helper;
     hf__time helper_until;
     hf__time driver_until; /* when the driver's sleep ends, or 0 while the

@@ -71,9 +71,9 @@ void hf__count_waited(hf_client *c, enum hf_kind kind, int result,
     hf__count(&c->counts.wait_sum_ns, ns);
 }
 
-/* Does not update the number of holds after ELOST, because the hold had ended
- * before the release: hf__tally_lost() has done so or, if this release has
- * found the loss, does so next. */
+/* After ELOST, does not update the number of holds, because the hold had ended
+ * before the release: hf__tally_lost() has already updated the number or, if
+ * this release has found the loss, is called next. */
 void hf__tally_release(struct hf__line *n, int result)
 {
     if (result == HF_ENOTOWNER)
@@ -129,8 +129,9 @@ static void counters_add_line(hf_metrics *m, const struct hf__line *n)
 }
 
 /* The buckets are cumulative. m->granted starts with the grants without a wait,
- * which belong to the first bucket. Grants after a wait are read after all
- * releases, so that m->released is never more than m->granted. */
+ * which belong to the first bucket. Each hold is granted before it is released.
+ * Therefore the grants after a wait are read after all releases, so that
+ * m->released is never more than m->granted. */
 void hf__counters_read_locked(hf_client *c, hf_metrics *m)
 {
     /* All fields after `size` are 64-bit integers. */

@@ -36,8 +36,8 @@ void hf__counters_read_locked(hf_client *, hf_metrics *);
  * The number is written with line->mu held and read with client->mu held, so
  * every access is atomic except the writer's own read. Threads that use
  * different names do not write the same number. An acquire or a release that
- * goes the short way in shared memory writes it only once, because every store
- * delays the next locked instruction.
+ * takes the short way in shared memory (base/uncancelled.h) writes the number
+ * only once, because every store delays the next atomic instruction.
  */
 #define HF__TALLY_BITS 20
 #define HF__TALLY_GRANT UINT64_C(1)

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* How many events are kept at most for a program that does not dispatch. The
- * losses, one for each line, do not count. */
+ * events that are part of a line (one loss per line) do not count. */
 #define EVENTS_MAX 1024
 
 /* An event that is not part of a line. */
@@ -96,7 +96,7 @@ void hf__event_detach_locked(struct hf__line *n)
     if (!type)
         return;
     events_unqueue_locked(n->client, e);
-    e->type = -1; /* so that the line's event is not used again */
+    e->type = -1; /* so that hf__event_queue_locked() does not use e */
     hf__event_queue_locked(n->client, type, n, e->token, e->loss);
 }
 

@@ -1,9 +1,9 @@
 /*
  * Events for the program (hf_client_options.on_event: a hold was lost, the
  * connection is down), queued until the program dispatches. The event of a loss
- * is allocated together with its line, in front of it in memory, so such an
- * event is never dropped. All other events are allocated when they occur, up to
- * a limit. client->mu is held.
+ * is allocated together with its line, in front of it in memory, so it cannot
+ * be dropped while the line exists. All other events are allocated when they
+ * occur, up to a limit. client->mu is held.
  */
 #ifndef HF_EVENTS_H
 #define HF_EVENTS_H

@@ -1,10 +1,10 @@
 /*
- * Error messages: what the backend last said about a failure, and why its
+ * Error messages: what the backend last said about a failure, and why the
  * server cannot be reached. The backend leaves its message in the client
- * (hf__core.why); why_mu, a leaf mutex, guards it. If the message is about a
- * request of a line, it is also copied to the exchange of that request
- * (hf__keep_word_locked), because the client's message may be about another
- * failure by the time the caller wakes.
+ * (hf__core.why); why_mu, a leaf mutex, guards it. A message about a request of
+ * a line is also copied to the exchange of the line (hf__keep_word_locked),
+ * because the client's message may be about another failure by the time the
+ * caller wakes.
  */
 #ifndef HF_LAST_ERROR_H
 #define HF_LAST_ERROR_H

@@ -85,8 +85,9 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
             hf__line_set_granted(&n->kin->first->kin->lines, &n->kin->line);
     }
     hf__loss_fd_heard(w->handle);
-    if (!n->queue.shared && n->owner_thread != t) { /* a reader's thread is in
-                                                       its entry */
+    if (!n->queue.shared && n->owner_thread != t) { /* in a shared queue, each
+                                                       reader's entry has its
+                                                       thread */
         hf__line_forget_the_gone(n); /* must come before owner_thread is
                                         replaced */
         if (t)
@@ -95,16 +96,17 @@ void hf__line_own(struct hf__line *n, const struct hf__waiter *w)
         n->owner_thread = t;
     }
     if (hf__line_first(n)->watchers) {
-        /* If the hold is not shared, another owner may have handed it over. The
-         * descriptors that concern that owner must then be re-armed, too, so
-         * all are. */
+        /* A hold that is neither shared nor of a semaphore may have been handed
+         * over by another owner, whose descriptors must then be re-armed, too.
+         * Therefore all descriptors of the name are re-armed. */
         if (n->queue.shared || n->remote.kind == HF_SEMAPHORE)
             hf__loss_fd_arm_of(n, w->owner);
         else
             hf__loss_fd_arm(n, false);
     }
     if (n->queue.lease.max_until != HF__NEVER)
-        line_set_timer(n); /* the new owner may have set an earlier end */
+        line_set_timer(n); /* the new owner's max_hold_ms may end the hold
+                              earlier */
 }
 
 /* Copies to *err the message that was kept about a failed request of this line.
@@ -268,9 +270,9 @@ static void line_send_attempt(struct hf__line *n,
     hf__queue_answered(&n->queue, req, now, hf__line_wake);
 }
 
-/* Makes sure that the attempt being abandoned is never reported. If an abandon
- * is sent again, the line may already have sent another attempt with a new hold
- * id; that attempt is not touched. */
+/* Makes sure that the attempt being abandoned is never reported. If the abandon
+ * is a repetition, the line may have sent another attempt in between, with a
+ * new hold id; that attempt is not touched. */
 static void line_forget_attempt(struct hf__line *n)
 {
     hf_client *c = n->client;
@@ -301,8 +303,8 @@ static void line_let_go_answered(struct hf__line *n, int result, hf__time now)
             hf__line_finish_releases(n, l->let_go_id, result);
         return;
     }
-    /* ENOTOWNER means that the hold was lost or, if the let_go was repeated,
-     * that an earlier let_go has worked. */
+    /* ENOTOWNER means that the hold was lost or, if this let_go was a
+     * repetition, that an earlier one has worked. */
     hf__line_finish_releases(n, l->let_go_id,
                              result == HF_ENOTOWNER && first_word ? HF_ELOST
                                                                   : HF__DONE);
@@ -314,8 +316,8 @@ static void line_let_go(struct hf__line *n, hf__time now)
     bool direct = n->client->direct;
     bool abandon = n->queue.lease.let_go_op == HF__ABANDON;
     struct hf__req here, *req = direct ? &here : NULL;
-    int rc = HF__DONE; /* kept if there is no exchange (out of memory): no
-                          attempt was sent */
+    int rc = HF__DONE; /* the result if the line has no exchange: it ran out of
+                          memory before it could send the attempt */
 
     if (!direct && n->remote.attempt)
         req = &hf__exchange_of(n)->let_go;
@@ -364,9 +366,10 @@ static void line_find_parker(struct hf__line *n)
 }
 
 /* For direct backends only. Returns whether there are waiters, but none of them
- * is a thread that could sleep inside the backend. No thread would then notice
- * a wake-up. The line must therefore repeat its attempt as an asynchronous one,
- * for which the helper thread sleeps. */
+ * is a thread that could sleep inside the backend, and the helper thread does
+ * not sleep there for them (n->rings). A wake-up would then not be noticed.
+ * Therefore the line must repeat its attempt as an asynchronous one, because
+ * for an asynchronous attempt the helper thread sleeps. */
 static bool line_is_deaf(const struct hf__line *n)
 {
     return n->client->direct && n->queue.lease.state == HF__WAITING &&
@@ -424,7 +427,8 @@ void hf__line_run(struct hf__line *n, hf__time now)
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
-    hf__time now = hf__now(); /* read again: the lease may have ended */
+    hf__time now = hf__now(); /* the lease may have ended since the driver's
+                                 round began */
     struct hf__exchange was = {0}, *x;
     bool attempt_ready, let_go_ready, rang, lost;
 
@@ -497,7 +501,7 @@ static void line_report_orphan(struct hf__line *n)
 }
 
 /* Reports the owners whose thread has exited while it held the lock. Returns
- * whether the line has no other owner. */
+ * whether no other owner still has a hold. */
 static bool line_deserted(struct hf__line *n)
 {
     bool all = true;
@@ -529,8 +533,8 @@ static void line_find_orphans(struct hf__line *n, hf__time now)
     n->orphaned = true;
     l->renew_at = HF__NEVER;
     if (n->queue.shared)
-        n->queue.join_until = now; /* no reader may join a hold that has an
-                                      end */
+        n->queue.join_until = now; /* no reader may join a hold that is not
+                                      renewed */
     if (l->deadline == HF__NEVER)  /* otherwise the hold would never end */
         l->deadline = now + (hf__time)n->client->ttl_ms * HF__MS;
 }
@@ -542,14 +546,14 @@ uint64_t hf__line_timer(struct hf__line *n, hf__time now)
     hf__time present;
 
     hf__line_lock(n);
-    present = hf__now(); /* the driver's round may have begun long ago */
+    present = hf__now(); /* `now` is when the round began, perhaps long ago */
     if (present > now)
         now = present;
     if (n->queue.owner)
         line_find_orphans(n, now);
     /* If an answer has been reported but not handed to the queue yet, the
-     * server was not silent. The time limit has passed only because this
-     * process did not run for a while. */
+     * server was not silent. The time limit for the answer has passed only
+     * because this process did not run for a while. */
     if (hf__queue_silent(&n->queue, now) && line_is_answered(n))
         line_take_news(n);
     if (hf__queue_silent(&n->queue, now))

@@ -3,12 +3,12 @@
  * one hold. A mutex has one line, which all handles of its name share. A
  * read-write lock, a semaphore and a latch have several; the first of them
  * represents the name. The functions below run a line: they send the requests
- * that its queue wants to be sent (hf__line_run), and pass to the queue what
- * the backend has reported and which deadlines have passed.
+ * that the line's queue wants to be sent (hf__line_run), and pass to the queue
+ * what the backend has reported and which deadlines have passed.
  *
- * The mutex of the first line guards all lines of the name and comes before
- * client->mu. The callers of the functions below hold it, unless a comment says
- * otherwise.
+ * The mutex of the first line guards all lines of the name, and is locked
+ * before client->mu. The callers of the functions below hold it, unless a
+ * comment says otherwise.
  */
 #ifndef HF_LINE_H
 #define HF_LINE_H
@@ -32,9 +32,10 @@ struct hf__releaser {
     bool finished;
 };
 
-/* The two requests of a line to a networked backend. A line has an exchange
- * only while one of them is under way or the line has a hold. (The requests to
- * a direct backend are on the stack, because it answers at once.) */
+/* The two requests of a line to a networked backend. A line gets an exchange
+ * for its first request, and gives it back when the queue is idle and neither
+ * request is under way. (The requests to a direct backend are on the stack,
+ * because it answers at once.) */
 struct hf__exchange {
     struct hf__req
         attempt; /* must be first: remote.attempt is cast back to it */
@@ -57,17 +58,18 @@ struct hf__kin {
     uint32_t permits;          /* permits of the current or the last hold */
 };
 
-/* There is one line per client and name, shared by the handles of the name, and
- * for some kinds there are further ones. If the client has on_event, the memory
+/* There is at least one line per client and name, shared by the handles of the
+ * name; for some kinds there are more. If the client has on_event, the memory
  * of each line begins with a struct hf__event, in front of this struct. */
 struct hf__line {
     struct hf__mutex mu; /* only the first line's is used: hf__line_lock() */
-    uint32_t refs;       /* references by handles, requests under way, and news;
-                            client->mu */
+    uint32_t refs;       /* references by handles, requests under way, news, and
+                            `owes`; client->mu */
     struct hf__queue queue;
     uint64_t tally; /* see hf__tally_add() */
     struct hf__remote remote;
-    struct hf__timer timer; /* client->mu; also holds the number of handles */
+    struct hf__timer timer;          /* client->mu; also contains the number of
+                                        handles */
     struct hf__thread *owner_thread; /* the last owner's thread, or NULL for a
                                         handle */
     struct hf__releaser *releasers;
@@ -78,11 +80,13 @@ struct hf__line {
     uint32_t *to_wake;   /* the futex to wake after mu is unlocked, or NULL */
     struct {
         bool parker : 1;   /* direct: a thread sleeps in park for this line */
-        bool orphaned : 1; /* its owner has exited, and that was reported */
-        bool rings : 1; /* direct: no waiter is a thread, so the helper thread
-                           sleeps in the backend for all of them */
-        bool owes : 1;  /* a refused let_go is sent again later; counted in refs
-                         */
+        bool orphaned : 1; /* the thread of its owner has exited, and that was
+                              reported */
+        bool rings : 1;    /* direct: when the attempt was sent, no waiter was a
+                              thread, so the helper thread sleeps in the backend
+                              for them */
+        bool owes : 1; /* a refused let_go is sent again later; counted in refs
+                        */
     };
     struct { /* client->mu */
         bool in_news : 1, attempt_ready : 1, let_go_ready : 1, rang : 1;
@@ -139,14 +143,15 @@ void hf__line_news(struct hf__line *);
  * the caller must renew, or 0. If the caller does not renew the hold, the timer
  * fires again. Takes line->mu itself. */
 uint64_t hf__line_timer(struct hf__line *, hf__time now);
-/* Implements hf__wake_fn: wakes the waiter, or queues its callback. */
+/* Implements hf__wake_fn: wakes the waiter's thread. If the waiter is
+ * asynchronous, queues its callback if its wait has ended. */
 void hf__line_wake(struct hf__queue *, struct hf__waiter *);
 /* Forgets a lost hold that no thread can release, because its owner's thread
  * has exited: the hold of the last owner or, in a shared queue, of one reader.
  * Returns whether there was such a hold. */
 bool hf__line_forget_the_gone(struct hf__line *);
-/* Records that w is the new owner, and remembers its thread, so that its exit
- * is noticed. */
+/* Records that w is the new owner, and remembers its thread, in order to notice
+ * when the thread exits. */
 void hf__line_own(struct hf__line *, const struct hf__waiter *);
 /* Ends the waits for the release of the hold hold_id with that result. If
  * hold_id is 0, ends the waits for all releases of the line. Wakes the waiting

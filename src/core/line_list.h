@@ -1,6 +1,6 @@
 /*
- * The lines of a name that are in use, newest first, and the entries of their
- * readers. line->mu is held.
+ * The lines of a name that are in use (here called taken), newest first, and
+ * the entries of their readers. line->mu is held.
  */
 #ifndef HF_LINE_LIST_H
 #define HF_LINE_LIST_H
@@ -12,7 +12,8 @@
  * to the list that the state of its queue calls for (hf__line_set_rest). Does
  * nothing for a mutex. hf__line_run() also calls this. */
 void hf__lines_rest(struct hf__line *);
-/* Returns the newest line that is taken, or NULL if there is none. */
+/* Returns the newest line that is taken, or NULL if there is none. For a mutex,
+ * returns its line in either case. */
 struct hf__line *hf__lines_newest(struct hf__line *first);
 /* Returns the next older taken line, or NULL if there is none. */
 struct hf__line *hf__lines_after(const struct hf__line *);

@@ -94,7 +94,7 @@ static int pick_refused(int rc, hf_error *err)
 }
 
 /* Forgets the lost holds of threads that have exited, so that their lines are
- * free again. Returns whether there was any. */
+ * free again. Returns whether there was any such hold. */
 static bool pick_forget_the_gone(struct hf__line *first)
 {
     struct hf__line *n, *next;
@@ -130,7 +130,8 @@ int hf__pick_for(const hf_lock *lock, struct hf__waiter *w, enum hf_mode mode,
         return rc;
     rc = hf__line_set_for(&first->kin->lines, w, mode, now, &line);
     if (rc == HF_ELOST) {
-        /* If hf__line_set_for() has just found the loss, this reports it. */
+        /* If hf__line_set_for() has just found the loss, this call reports
+         * it. */
         hf__line_run(hf__lines_of_entry(line), now);
         return hf__fail_unreleased(hf__lines_of_entry(line), w->owner, err);
     }
@@ -199,7 +200,8 @@ int hf__pick_check(const hf_lock *lock, struct hf__line **line, hf_error *err)
 {
     uint64_t owner = hf__owner_of(lock, NULL);
     hf__time now = hf__now();
-    int rc = HF_ENOTOWNER; /* stays so if out of memory: never acquired */
+    int rc = HF_ENOTOWNER; /* kept if owner is 0 (out of memory): such a thread
+                              holds nothing */
 
     *line = hf__pick_held(lock->line, owner);
     if (owner)

@@ -13,8 +13,8 @@
  * message. */
 int hf__pick_for(const hf_lock *, struct hf__waiter *, enum hf_mode,
                  hf__time now, struct hf__line **, hf_error *);
-/* Returns a line through which w can go the short way (hf__queue_quiet), with
- * an entry for w if w reads. Returns NULL if there is no such line. */
+/* Returns a line on which w may try the short way (hf__queue_quiet), with an
+ * entry for w if w reads. Returns NULL if there is no such line. */
 struct hf__line *hf__pick_quiet(struct hf__line *first, struct hf__waiter *,
                                 enum hf_mode);
 /* Must be called after hf__pick_quiet(). `had` tells whether w was granted. If

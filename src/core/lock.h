@@ -16,7 +16,7 @@ struct hf_lock {
     struct hf__async *async;
     hf_lock *next_watcher; /* line->mu */
     int64_t max_hold_ms;
-    uint64_t owner; /* the handle's number, or 0 if threads own */
+    uint64_t owner; /* the handle's number, or 0 if threads are the owners */
     uint32_t ttl_ms;
     uint32_t flags : 2; /* hf_lock_flag */
     uint32_t handoff : 30;
@@ -27,13 +27,13 @@ struct hf_lock {
     /* line->mu: */
     uint32_t waits : 30;    /* verbs under way through this handle */
     uint32_t acquiring : 1; /* one of these verbs is a waiting acquire; only set
-                               if the handle owns */
+                               if the handle is the owner */
     uint32_t loss_signalled : 1; /* loss_fd signals a loss */
 };
 
 /* Returns the number of the owner on whose behalf this thread calls, or 0 if
- * out of memory. *thread (unless it is NULL) is set to the thread, or to NULL
- * if the handle owns. */
+ * out of memory. *thread (unless `thread` is NULL) is set to the record of the
+ * calling thread, or to NULL if the handle is the owner. */
 static inline uint64_t hf__owner_of(const hf_lock *lock,
                                     struct hf__thread **thread)
 {

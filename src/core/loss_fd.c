@@ -20,7 +20,7 @@ static void loss_fd_arm(hf_lock *lock, hf__time at)
 {
     struct itimerspec spec = {0};
 
-    /* A loss stays signalled until the owner has seen it. */
+    /* A loss stays signalled until hf__loss_fd_clear() ends the signal. */
     if (lock->loss_signalled && at != ALREADY)
         return;
     lock->loss_signalled = at == ALREADY;
@@ -31,8 +31,8 @@ static void loss_fd_arm(hf_lock *lock, hf__time at)
     timerfd_settime(lock->loss_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-/* Returns whether a hold of that owner concerns the handle. If the handle owns,
- * only its own holds do; otherwise the holds of all threads do. */
+/* Returns whether a hold of that owner concerns the handle. If the handle is
+ * the owner, only its own holds do; otherwise the holds of all threads do. */
 static bool loss_fd_is_about(const hf_lock *lock, uint64_t owner)
 {
     return lock->owner ? owner == lock->owner : hf__owner_is_thread(owner);

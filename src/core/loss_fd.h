@@ -42,7 +42,7 @@ static inline void hf__loss_fd_heard(hf_lock *lock)
 
 /* Must be called when a release through the handle has ended. After ELOST the
  * descriptor is cleared even if no loss is signalled: the release may have
- * found the loss first, and the timer would still fire. */
+ * found the loss before the timer has fired, and the timer would fire later. */
 static inline void hf__loss_fd_released(hf_lock *lock, int result)
 {
     if (__builtin_expect(lock->loss_signalled || result == HF_ELOST, 0))

@@ -19,8 +19,8 @@
 /* ---- notes; why_mu is held ----------------------------------------------- */
 
 /* Returns the note about the state `why` that applied at that time. If there
- * are several, returns the newest whose text was noted by then. If all such
- * texts have been overwritten, returns the oldest note. */
+ * are several, returns the one whose text was the newest at that time. If all
+ * texts of that time have been overwritten, returns the oldest note. */
 static struct hf__note *reason_find(hf_client *c, enum hf__loss_why why,
                                     hf__time at)
 {
@@ -60,10 +60,10 @@ void hf__note(hf_client *c, enum hf__loss_why why, const char *text)
 {
     HF__HOLDING(&c->why_mu);
     struct hf__note *n = reason_find(c, why, HF__NEVER);
-    /* An outage causes several errors. The last error before a loss explains it
-     * best, so a new text replaces the previous one unless that has explained a
-     * loss already. The first error tells when the outage began, so `since`
-     * stays. */
+    /* An outage causes several errors. The last error before a loss explains
+     * the loss best, so a new text replaces the previous one, unless the
+     * previous one has explained a loss already. The first error tells when the
+     * outage began, so `since` stays. */
     bool goes_on = n && why == HF__LOSS_SILENT;
     hf__time now = hf__now();
     char shown[sizeof(n->text)];
@@ -109,9 +109,10 @@ struct moment {
     char text[32];
 };
 
-/* Formats a time by the wall clock. The offset to our clock is measured again
- * only after the wall clock was set, so that the same moment is always written
- * the same way. */
+/* Formats a time by the wall clock. The kept difference between the wall clock
+ * and hf__now() is replaced only if it has changed by more than 500 ms (the
+ * wall clock was set), so that the same moment is otherwise always written the
+ * same way. */
 static struct moment reason_moment(hf_client *c, hf__time at)
 {
     struct timespec wall;

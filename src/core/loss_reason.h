@@ -2,7 +2,8 @@
  * Explains to people why a hold was lost. The explanation is composed, when it
  * is needed, from two records. The queue keeps a short one with the lost hold
  * (struct hf__loss). The client keeps notes about its server and its
- * connection, with their times (struct hf__note); they serve all its holds.
+ * connection, with their times (struct hf__note); the notes serve all holds of
+ * the client.
  */
 #ifndef HF_LOSS_REASON_H
 #define HF_LOSS_REASON_H

@@ -23,8 +23,8 @@
 
 #define GAP_MS 20 /* the pause between two attempts to attach a name */
 
-/* A first line is in the bucket of its name, by which it is looked up. The
- * other lines of a name are never looked up. They are spread by their
+/* A first line is in the bucket of its name, because it is looked up by the
+ * name. The other lines of a name are never looked up. They are spread by their
  * addresses, because in the bucket of the name they would make one long
  * chain. */
 static size_t names_bucket_of(struct hf__line *n, size_t buckets_len)
@@ -45,10 +45,10 @@ static bool names_is_as(const struct hf__line *n, const struct hf__remote *as)
 
 /* Returns the first line for a new handle of that name, or NULL if a new line
  * is needed. A line without a handle exists only because its hold or attempt
- * has not been let go yet. It does not determine the kind of the name, so a
- * handle of a different kind gets a second first line. In shared memory a name
- * cannot have both lines, and never needs them: there a release is refused only
- * if a process breaks the rules. */
+ * has not been let go yet. Such a line does not determine the kind of the name,
+ * so a handle of a different kind gets another first line. In shared memory a
+ * name cannot have two first lines, and never needs them: there a release is
+ * refused only if a process breaks the rules. */
 static struct hf__line *names_find_locked(hf_client *c,
                                           const struct hf__remote *as)
 {
@@ -75,8 +75,9 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__line **buckets;
 
-    if (c->names_len < 2 * c->buckets_len) /* the table has at most 8 bytes per
-                                              line */
+    if (c->names_len < 2 * c->buckets_len) /* grows when it has two lines per
+                                              bucket, so that it then has at
+                                              most 8 bytes per line */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)
@@ -360,7 +361,8 @@ void hf__names_put(struct hf__line *n)
 
     hf__line_lock(n);
     HF__HOLDING(&c->mu);
-    if (!n->timer.handles && n->kin) /* otherwise there is a new handle */
+    if (!n->timer.handles && n->kin) /* `handles` may be set again: a new handle
+                                        was made in the meantime */
         lines = hf__lines_all_but_first(n);
     hf__line_unlock(n);
     while ((line = lines)) {

@@ -1,15 +1,16 @@
 /*
  * The names of a client: a hash table with chains, under client->mu. A line
- * lives while a handle, a request under way or news refers to it.
+ * lives while it is referred to by a handle, a request under way, news, or a
+ * refused let_go that will be sent again (hf__line.owes).
  */
 #ifndef HF_NAME_TABLE_H
 #define HF_NAME_TABLE_H
 
 #include "core/line.h"
 
-/* Finds or creates the line of a name, and adds one to its references and one
- * to its handles. May wait for the backend until op_timeout. Returns 0, or an
- * error code with a message. */
+/* Finds or creates the first line of a name, and adds one to the line's
+ * references and one to its handles. May wait for the backend, for op_timeout
+ * at most. Returns 0, or an error code with a message. */
 int hf__names_get(hf_client *, const void *name, size_t len,
                   const hf_lock_options *, struct hf__line **, hf_error *);
 /* Creates one more line for the name of `first`, whose mutex is held. The

@@ -10,7 +10,7 @@ static void outbox_park(hf_client *c, struct hf__req *req, bool first)
 {
     struct hf__query *q = (struct hf__query *)req;
 
-    if (req->op == HF__DOWNGRADE) /* its lines may be freed before it is sent */
+    if (req->op == HF__DOWNGRADE) /* the lines may be freed while q is parked */
         q->line = q->into = NULL;
     req->parked = true;
     if (first && c->outbox)
@@ -21,8 +21,7 @@ static void outbox_park(hf_client *c, struct hf__req *req, bool first)
 
 void hf__outbox_return(hf_client *c, struct hf__req *req)
 {
-    if (req->flying) /* otherwise it is being abandoned: see hf__report_done()
-                      */
+    if (req->flying) /* an attempt that is not flying is being abandoned */
         outbox_park(c, req, true);
 }
 
@@ -57,7 +56,7 @@ static int outbox_hand_over(hf_client *c, struct hf__req *req)
                          : outbox_lacks(c, "renewals");
     default:
         return be->query ? be->query(c->self, (struct hf__query *)req)
-                         : outbox_lacks(c, "such question");
+                         : outbox_lacks(c, "such query");
     }
 }
 

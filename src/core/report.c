@@ -27,9 +27,9 @@ void hf__report_done(hf_client *c, struct hf__req *req)
     struct hf__line *n;
     struct hf__request *f;
 
-    /* The attempt is being abandoned. Its answer came before the backend knew
-     * of the abandon, and line_forget_attempt() has already subtracted the
-     * attempt from under_way. */
+    /* An attempt that is not flying is being abandoned. Its answer came before
+     * the backend knew of the abandon, and line_forget_attempt() has already
+     * subtracted the attempt from under_way. */
     if (req->remote && !req->flying)
         return;
     c->under_way--;
@@ -69,8 +69,9 @@ void hf__report_lost(hf_client *c, struct hf__remote *remote, uint64_t hold_id,
     struct hf__line *n = hf__container(remote, struct hf__line, remote);
     struct hf__exchange *x = hf__exchange_of(n);
 
-    if (c->direct) { /* a check must find out whether the hold is lost: the lock
-                        may have been acquired again since the loss */
+    if (c->direct) { /* the timer fires at once, and its handler finds out
+                        whether the hold is lost: the lock may have been
+                        acquired again since the loss */
         hf__timers_set(&c->timers, &n->timer, 0);
         return;
     }

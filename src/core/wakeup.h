@@ -3,8 +3,8 @@
  * driver on the client's descriptors, and the helper thread.
  *
  * To notify a sleeper, hf__sleeper_notify() changes its word. The caller must
- * hold the mutex that the sleeper takes before it returns, so that the sleeper
- * still exists.
+ * hold a mutex that the sleeping thread locks before its verb returns.
+ * Therefore the sleeper, which is on the stack of that thread, still exists.
  */
 #ifndef HF_WAKEUP_H
 #define HF_WAKEUP_H
@@ -22,7 +22,7 @@
 #define HF__NEWS 4u
 
 /* A thread that sleeps until it is notified, or an asynchronous verb
- * (hf__async_of). Of an asynchronous verb only is_async is used: instead of
+ * (hf__async_of). For an asynchronous verb only is_async is used: instead of
  * waking a thread, the core queues the callback of the verb. */
 struct hf__sleeper {
     struct hf__sleeper *next, *prev; /* in client->followers */
@@ -52,8 +52,8 @@ static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
 }
 
 /* Changes the sleeper's word. If the result is not NULL, the caller must pass
- * it to hf__futex_wake(): at once, or when the mutex that guards the sleeper is
- * free again. */
+ * it to hf__futex_wake(), at once or after it has unlocked the mutex that
+ * guards the sleeper. */
 uint32_t *hf__sleeper_notify(hf_client *, struct hf__sleeper *);
 /* Changes the sleeper's word, and wakes its thread at once. */
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);

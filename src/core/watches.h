@@ -2,9 +2,8 @@
  * The watches of a client, and which of them have changed. The backend marks a
  * watch (hf__core.changed). This needs no memory, so no change is lost; several
  * changes may cause one call of the callback. A marked watch is in
- * client->changed. While the program does not have the watch yet, or the
- * callback is running, the watch is marked but not in client->changed.
- * client->mu is held.
+ * client->changed, except while the program does not have the watch yet or the
+ * callback is running. client->mu is held.
  */
 #ifndef HF_WATCHES_H
 #define HF_WATCHES_H
@@ -15,7 +14,7 @@
 
 struct hf_watch {
     struct hf__listener on;
-    hf_watch *next, *prev; /* in client->changed; only if not calling */
+    hf_watch *next, *prev; /* in client->changed; not used while `calling` */
     hf_client *client;
     hf_watch_fn fn;
     void *arg;

@@ -52,7 +52,8 @@ static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
 }
 
 /* Runs the lines in due[]. Moves the lines whose hold must be renewed to the
- * front of due[], and returns how many there are. */
+ * front of due[], and returns how many there are. Drops the references to the
+ * other lines. */
 static size_t deliver_fire_lines(struct hf__due *due, size_t len, hf__time now)
 {
     size_t renew = 0;

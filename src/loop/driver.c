@@ -145,7 +145,7 @@ static void driver_follow_locked(hf_client *c, struct hf__sleeper *s)
 
 /* Returns how late the driver may be before another thread acts for its
  * followers. If requests are under way, the followers may be waiting for an
- * answer, otherwise only for a bell. */
+ * answer. Otherwise they can only be waiting for a bell. */
 static hf__time driver_follower_patience_locked(const hf_client *c)
 {
     return c->under_way ? hf__follower_patience(c) : HF__BELL_PATIENCE;

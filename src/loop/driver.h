@@ -1,9 +1,9 @@
 /*
  * The driver's role. One thread at a time sleeps on the client's descriptors
  * and lets the backend do its work on behalf of all; the other threads sleep
- * until they are woken. The driver passes the role on when it leaves. A single
- * caller therefore needs no hand-over between threads, and many callers share
- * one system call.
+ * until they are woken. The driver passes the role on when it leaves. If only
+ * one thread calls, it drives, so no work is handed from thread to thread. If
+ * many threads call, one system call serves all of them.
  */
 #ifndef HF_DRIVER_H
 #define HF_DRIVER_H
@@ -40,8 +40,9 @@ void hf__driver_due_locked(hf_client *, hf__time at);
 
 /* Returns how late a driver may be before another thread acts in its place. A
  * driver is a thread of the program, so a signal handler or a low priority may
- * delay it. Even after such a delay half of any TTL is left, and no verb has
- * been delayed by as much as a second. */
+ * delay it. A renewal is due after a third of the TTL, and at most a sixth of
+ * any TTL is added here, so half of it is left. No verb is delayed by as much
+ * as a second. */
 static inline hf__time hf__driver_patience(const hf_client *c)
 {
     uint32_t ms = c->least_ttl_ms / 6;
@@ -59,7 +60,8 @@ static inline hf__time hf__follower_patience(const hf_client *c)
 }
 
 /* A follower that waits for a bell has no request under way. At this interval
- * the helper thread reads for it what the driver may have left unread. */
+ * the helper thread reads what the driver may have left unread, in case a bell
+ * is among it. */
 #define HF__BELL_PATIENCE (2000 * HF__MS)
 
 /* Returns whether there are asynchronous waits that the program does not drive,

@@ -1,7 +1,7 @@
 /*
  * The one helper thread of a client. It opens and closes the backend. In
  * between it does what no other thread does: timers, renewals, and answers that
- * no thread waits for. core/wakeup.h tells how to wake it.
+ * no thread waits for. core/wakeup.h declares the functions that wake it.
  */
 #ifndef HF_HELPER_THREAD_H
 #define HF_HELPER_THREAD_H

@@ -1,8 +1,8 @@
 /*
  * Finds the backend for the scheme of a URL. Shared memory is built in. Every
- * other backend is a module, which is loaded from the library's own directory
- * at its first use and never unloaded. HOLDFAST_MODULE_PATH is searched first,
- * except in set-user-id programs.
+ * other backend is a module, which is loaded at its first use and never
+ * unloaded. The module is searched for in HOLDFAST_MODULE_PATH (except in
+ * set-user-id programs), then beside the library, then in HF_MODULE_DIR.
  */
 #include "loop/module.h"
 

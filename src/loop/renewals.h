@@ -26,8 +26,8 @@ void hf__renewals_landed(hf_client *, struct hf__request *);
 struct hf__request *hf__renewals_batch(hf_client *, size_t room, hf_error *);
 /* Returns a renewal of the line's current hold. line->mu is held. */
 struct hf__renewal hf__renewals_of(struct hf__line *, uint32_t ms);
-/* Returns the result of renewal i of the batch. If the batch was not sent,
- * returns the result of the whole request. */
+/* Returns the result of renewal i of the batch. If that result is unknown and
+ * the whole request has failed, returns the result of the request. */
 int hf__renewals_result(const struct hf__request *, size_t i);
 
 #endif

@@ -1,9 +1,9 @@
 /*
  * The address of a server: hosts whose names are looked up, or the path of a
- * Unix socket. The first lookup blocks; each later one runs on its own thread.
- * The connections of a client share an endpoint, and each connection tries the
- * addresses independently (link.h). The client's mutex is held, except in
- * hf__net_find().
+ * Unix socket. The lookup by hf__net_find() blocks; each other lookup runs on
+ * its own thread. The connections of a client share an endpoint, and each
+ * connection tries the addresses independently (link.h). The client's mutex is
+ * held, except in hf__net_find().
  */
 #ifndef HF_NET_ENDPOINT_H
 #define HF_NET_ENDPOINT_H
@@ -17,7 +17,7 @@ struct net_endpoint {
     const struct hf__core *core;
     hf_client *client;
     char *hosts; /* "host:port,host:port", or NULL for a path */
-    size_t len;  /* addresses in addr; never 0 after the first lookup */
+    size_t len;  /* addresses in addr; at least 1 once the backend is open */
     struct net_addr addr[NET_ADDRS];
     struct hf__lookup *job; /* a lookup that is running or done, or NULL */
     hf__time job_until;     /* until when connections wait for `job`, or 0 if
@@ -27,8 +27,9 @@ struct net_endpoint {
 /* How far a connection has got in trying the addresses. */
 struct net_walk {
     size_t at;         /* the address being tried */
-    size_t tried;      /* addresses that failed in this round */
-    unsigned failures; /* failed rounds and short connections in a row */
+    size_t tried;      /* addresses that failed in this round (see link.h) */
+    unsigned failures; /* failed rounds, and connections that were up only
+                          briefly, in a row */
 };
 
 /* Replaces the hosts. Connections use the addresses of the new hosts once a
@@ -45,7 +46,8 @@ void hf__net_endpoint_fini(struct net_endpoint *);
  * message has been set. */
 int hf__net_find(struct net_endpoint *);
 /* Must be called instead of hf__net_find() if the hosts are not looked up at
- * once: connections fail until a later lookup has found them. */
+ * once. Makes an address that connections cannot use: they fail until a later
+ * lookup has found the hosts. */
 void hf__net_expect(struct net_endpoint *);
 /* Starts a lookup, unless there is one already, because the name may lead to a
  * different server now. Connections wait for its result, at most until
@@ -56,8 +58,8 @@ bool hf__net_is_finding(const struct net_endpoint *, hf__time now);
  * by the time it is needed. */
 void hf__net_connected(struct net_endpoint *);
 
-/* Returns the address to connect to. If that is the first one, takes over the
- * result of a finished lookup before. */
+/* Returns the address to connect to. If that is the first address and a lookup
+ * has finished, takes over the result of the lookup before it returns. */
 const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
 /* Returns whether there may be more than one server, that is, if there are
  * several hosts, or one host with several addresses of the same family. An IPv4
@@ -65,8 +67,8 @@ const struct net_addr *hf__net_addr(struct net_endpoint *, struct net_walk *);
 bool hf__net_has_others(const struct net_endpoint *);
 /* Moves to the next address (after the last, to the first), because the current
  * one has failed. If `elsewhere`, moves only to an address of a different host,
- * because the current host has answered. Returns false if no address is left in
- * this round. */
+ * because the current host has answered and would answer the same at its other
+ * addresses. Returns false if no address is left in this round (see link.h). */
 bool hf__net_next(const struct net_endpoint *, struct net_walk *,
                   bool elsewhere);
 /* Begins a new round, because all addresses have failed or the last connection

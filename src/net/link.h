@@ -42,9 +42,10 @@ enum net_state {
 };
 
 /* The functions of the owner. greet(), data() and secured() return 0, or an
- * error code that ends the connection. Such a function sets the message of the
- * failure by hf__link_why(). If it does not, the message is "out of memory" for
- * HF_ENOMEM, otherwise "an answer we do not understand". */
+ * error code that ends the connection. Before it returns an error code, such a
+ * function may set the message of the failure by hf__link_why(). Otherwise the
+ * message is "out of memory" for HF_ENOMEM, and "an answer we do not
+ * understand" for any other code. */
 struct net_talk {
     /* The link has connected. The owner writes its first request, if it has
      * one, to stream.out; the link flushes it. */
@@ -143,8 +144,8 @@ void hf__link_hurry(struct net_link *, uint32_t ms, hf__time now);
 void hf__link_look_up(struct net_link *, hf__time now);
 
 /* This function and those below do the work of the backend's slots opened,
- * ready, advance and next_timeout. Returns HF__DONE, HF__PENDING, or an error
- * code whose message has been set. */
+ * ready, advance and next_timeout. This function returns HF__DONE, HF__PENDING,
+ * or an error code whose message has been set. */
 int hf__link_opened(const struct net_link *);
 /* Returns false if the event is not for this link. */
 bool hf__link_ready(struct net_link *, uint32_t tag, uint32_t events,

@@ -2,7 +2,7 @@
  * A stream of bytes to one address: TCP, with or without TLS, or a Unix socket.
  * Nothing blocks: connect() continues in the background, and bytes that cannot
  * be sent at once stay in the out buffer. Each module contains its own copy of
- * these files and calls them with the client's mutex held.
+ * this code and calls it with the client's mutex held.
  *
  * A failure sets `broken`; from then on nothing is sent. The owner (link.h)
  * handles the failure in advance(): it closes the stream, and opens the stream

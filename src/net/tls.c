@@ -403,7 +403,8 @@ int hf__tls_begin(struct net_stream *s)
 }
 
 /* Checks that the server has agreed to the protocol. A server that does not
- * support ALPN speaks a different protocol. */
+ * support ALPN fails this check, too, because it speaks a different
+ * protocol. */
 static int tls_check_agreed(struct net_stream *s)
 {
     const char *wanted = s->tls->alpn;

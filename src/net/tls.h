@@ -1,8 +1,8 @@
 /*
  * TLS for a stream, by OpenSSL: TLS 1.2 or later. The server's certificate is
  * always verified: by the CAs of a file or of the system, and against the host
- * name or address of the connection. The files of struct net_tls_files are read
- * only by hf__tls_new().
+ * name or address of the connection. No function but hf__tls_new() reads the
+ * files of struct net_tls_files.
  */
 #ifndef HF_NET_TLS_H
 #define HF_NET_TLS_H

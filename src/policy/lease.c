@@ -1,7 +1,8 @@
 #include "policy/lease.h"
 
-/* How long a server keeps a waiter's place in the queue after the waiter has
- * stopped repeating its attempt (usually every 2 s). */
+/* For how long at most a server keeps a waiter's place in the queue after the
+ * waiter has stopped repeating its attempt. (A waiter usually repeats it every
+ * 2 s.) */
 #define PLACE (10000 * HF__MS)
 
 /* The pause before a refused let_go is sent again. It is doubled after each
@@ -75,11 +76,12 @@ static enum hf__todo lease_let_go(struct hf__lease *l, hf__time now)
     l->let_go = HF__LET_GO_SENT;
     l->refusals = 0;
     l->resend_at = HF__NEVER;
-    /* Three things the server never forgets by itself: a hold that needs no
-     * renewal and has no fixed lease, a place in the queue of a backend whose
-     * holds need no renewal, and whatever a session keeps. The server forgets
-     * any other hold when the lease ends, and any other place some time after
-     * the waiter has stopped repeating its attempt (PLACE). */
+    /* The server forgets three things only when they are let go or when their
+     * session ends: a hold that needs no renewal and has no fixed lease, a
+     * place in the queue of a backend whose holds need no renewal, and whatever
+     * a session keeps. The server forgets any other hold when the lease ends,
+     * and any other place some time after the waiter has stopped repeating its
+     * attempt (PLACE). */
     l->gone_at = now + (hf__time)l->lease_ms * HF__MS;
     if (l->let_go_op == HF__ABANDON)
         l->gone_at += PLACE;
@@ -234,20 +236,21 @@ int hf__lease_answered(struct hf__lease *l, const struct hf__req *req,
     case HF__GRANTED:
         if (!l->drop)
             return lease_granted(l, req, now, max_hold_ms);
-        l->until = HF__NEVER; /* `until` shares its memory with poll_at */
+        l->until = HF__NEVER; /* until now the same memory has contained
+                                 poll_at */
         l->state = HF__HELD;
         return HF__PENDING;
     case HF__QUEUED:
         l->known = HF__KNOWN_CURRENT;
         l->state = HF__WAITING;
         /* Bells and answers arrive independently: a bell that rang before this
-         * answer was read may be about a change after the answer. In that case
-         * the attempt is repeated at once. */
+         * answer was read may be about a change that is later than the answer.
+         * In that case the attempt is repeated at once. */
         l->poll_at = l->question == HF__QUESTION_RANG ? now : req->poll_at;
         return HF__PENDING;
     case HF_EUNKNOWN:
-        lease_may_know(l, req);
         /* hf__lease_next() repeats a lost question at once. */
+        lease_may_know(l, req);
         l->question = HF__QUESTION_LOST;
         return HF__PENDING;
     case HF__BUSY:
@@ -386,8 +389,8 @@ int hf__lease_renewed(struct hf__lease *l, uint64_t hold_id, int result,
     hf__ends_verified(lease, l);
     hf__time length =
         (hf__time)(l->session ? l->session_ms : lease_ms) * HF__MS;
-    hf__time end = HF__NEVER; /* the end of the lease that the renewals have
-                                 requested */
+    hf__time end = HF__NEVER; /* the new end of the lease, or NEVER if it does
+                                 not change or is not known yet */
     bool mixed = l->mixed;
 
     if (l->state != HF__HELD || l->hold_id != hold_id || l->drop)

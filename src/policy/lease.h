@@ -14,18 +14,20 @@
  *
  * Letting go is a second, independent request (let_go), because the next
  * question may be sent before the let_go is answered. Rules:
- * - A hold counts from the moment its request was *sent*, less a margin.
+ * - The time of a hold counts from the moment its attempt was *sent*, and is
+ *   shortened by a margin.
  * - A grant that arrives after its own lease has ended is dropped.
  * - A lost answer changes nothing: the same question is sent again under the
- *   same hold id, so the server finds what the first one has done. A lost
+ *   same hold id, so the server finds what the first request has done. A lost
  *   answer does not count as an answer: a server whose answers are all lost is
  *   silent.
  * - A hold id is never used again after it was dropped.
  * - While a let_go is unsure (its answer was lost, or the server refused it),
- *   no new question is sent. Therefore one let_go at a time is enough.
+ *   no new question is sent. A drop waits for a let_go that is under way.
+ *   Therefore there is never more than one let_go at a time.
  * - A refusal is an answer. If the server did nothing for a refused attempt,
- *   and cannot know its hold id from an earlier attempt, nothing is left to
- *   let go.
+ *   and cannot know its hold id from an earlier attempt, nothing is left to let
+ *   go.
  * - A refused let_go is sent again after a pause, which grows with each
  *   refusal, or at once when a waiter arrives. If the server refuses it again,
  *   that waiter gets the refusal.
@@ -215,9 +217,9 @@ void hf__lease_want(struct hf__lease *, bool wanted);
 void hf__lease_drop(struct hf__lease *);
 
 /*
- * Returns what to send now: ATTEMPT, an attempt under hold_id (a new question
- * takes a fresh id from *ids); or LET_GO, the request let_go_op for let_go_id.
- * The caller repeats the call until it returns NOTHING.
+ * Returns what to send now: ATTEMPT, an attempt under hold_id (for a new
+ * question, hold_id is a fresh id from *ids); LET_GO, the request let_go_op for
+ * let_go_id; or NOTHING. The caller repeats the call until it returns NOTHING.
  */
 enum hf__todo hf__lease_next(struct hf__lease *, hf__time now, uint64_t *ids);
 
@@ -269,8 +271,8 @@ static inline uint32_t hf__lease_renew_ms(const struct hf__lease *l)
 
 /* Puts off the renewal that is due, because the caller is about to send it. If
  * the caller is stopped before it calls hf__lease_renewing(), the renewal is
- * due again after a tenth of the lease or session, and another thread sends
- * it. */
+ * due again after about a tenth of the lease or session, and another thread
+ * sends it. */
 void hf__lease_put_off(struct hf__lease *, hf__time now);
 
 /* Forgets the hold, which the server no longer has. */

@@ -3,10 +3,10 @@
  * choice of the line that a verb uses. Pure, like the queues of the lines.
  *
  * A read-write lock writes through its first line and reads through the others.
- * Each of the others has a read hold, which further local readers may join
- * while it is young. A semaphore has a line for each hold. A latch has a few
- * lines, and all waiters of a line pass together. A line is created when none
- * is free, and is kept for later.
+ * Each of the others has at most one read hold, which further local readers may
+ * join while it is young (HF__JOIN). A semaphore has a line for each hold. A
+ * latch has a few lines, and all waiters of a line pass together. A line is
+ * created when none is free, and is kept for later.
  */
 #ifndef HF_LINE_SET_H
 #define HF_LINE_SET_H

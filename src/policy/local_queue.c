@@ -167,7 +167,8 @@ struct hf__loss hf__queue_loss(const struct hf__queue *g, uint64_t owner)
 }
 
 /* Returns whether w may take over the hold of this process: the hold has no
- * owner now, and may be handed over at least once more. */
+ * owner now and may be handed over at least once more, and w wants no fixed
+ * lease. */
 static bool queue_turn_free(struct hf__queue *g, const struct hf__waiter *w,
                             hf__time now)
 {
@@ -400,8 +401,9 @@ bool hf__queue_let_go_answered(struct hf__queue *g, int result, hf__time now,
     return false;
 }
 
-/* Hands the hold to the next local waiter, if turns are left and that waiter
- * can use the hold. Returns whether the hold stays. */
+/* If turns are left and the next local waiter can use the hold, hands the hold
+ * to that waiter or, in an unfair queue, wakes it to compete for the hold.
+ * Returns whether the hold stays. */
 static bool queue_hand_over(struct hf__queue *g, hf__time now,
                             hf__wake_fn *wake)
 {
@@ -514,8 +516,9 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* Drop the question if the waiter that is now the first one wants a lease
-     * other than the one requested. */
+    /* Drop the question if the waiter that is now the first one wants a fixed
+     * lease and the question requests none, or the reverse, or if the two fixed
+     * leases differ in length. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||

@@ -3,12 +3,13 @@
  * their reentry and hand the lock over to each other; one attempt at a time
  * goes to the backend for all of them. Pure: no clock, no lock, no I/O, no
  * allocation. The caller holds the line's mutex, passes the time and a function
- * that wakes waiters, and afterwards does what hf__queue_next() says.
+ * that wakes waiters, and afterwards sends what hf__queue_next() returns.
  *
- * The *remote hold* (lease) belongs to the process, the *owner* is a thread or
+ * The *remote hold* (lease) belongs to the process; the *owner* is a thread or
  * a handle. The two are separate. A hold may have no owner for a moment: local
  * waiters may take it while turns are left. An owner may have lost its hold:
- * the owner is then in `lost` until it has released that hold.
+ * the owner is then in `lost` (in a shared queue, in `readers`) until it has
+ * released that hold.
  *
  * There are three kinds of queue. An *exclusive* queue has one owner at a time:
  * a mutex, the writers of a read-write lock, one hold of a semaphore. A
@@ -16,8 +17,8 @@
  * and others may join for a short time. Therefore a process with many readers
  * sends few attempts, and a writer elsewhere does not wait for long. A *latch*
  * has waiters only: they pass together, and nothing is held afterwards. The
- * latch may be set again, so a waiter that has arrived since the last request
- * sends a new one.
+ * latch may be set again, so a new request is sent for a waiter that has
+ * arrived since the last one.
  */
 #ifndef HF_LOCAL_QUEUE_H
 #define HF_LOCAL_QUEUE_H
@@ -36,8 +37,8 @@
 /* How long readers may join a read hold. */
 #define HF__JOIN (20 * HF__MS)
 
-/* The value of hf__queue.owner while a shared queue has readers that hold
- * it. */
+/* The value of hf__queue.owner while a shared queue has readers that hold the
+ * lock. */
 #define HF__READERS UINT64_MAX
 
 enum hf__waiter_state { HF__W_WAITING, HF__W_FINISHED };
@@ -65,8 +66,8 @@ struct hf__waiter {
     struct hf__thread *thread;   /* the thread that will own the hold, or NULL
                                     if the handle will */
     hf_lock *handle;             /* the handle that acquires */
-    struct hf__reader *reader;   /* shared: memory for its entry as a reader,
-                                    used once it is granted */
+    struct hf__reader *reader;   /* shared: the entry for the reader that this
+                                    waiter becomes once it is granted */
     hf_error *err; /* for the caller: receives the error message, or NULL */
     uint64_t owner;
     uint32_t lease_ms;   /* the lease to request: a fixed one, or the TTL */
@@ -83,9 +84,9 @@ struct hf__waiter {
     bool roused : 1;  /* it must look again: the hold is free for a local
                          owner */
     bool known : 1;   /* latch: it was waiting when the server said "not yet" */
-    /* A bit for each hf__todo. It is set if a request of that kind was sent
-     * after this waiter had arrived, so a refusal of that request applies to
-     * this waiter, too. */
+    /* A bit for each hf__todo except NOTHING. It is set if a request of that
+     * kind was sent after this waiter had arrived, so a refusal of that request
+     * applies to this waiter, too. */
     uint8_t covered : 2;
 };
 
@@ -107,7 +108,7 @@ struct hf__queue {
             struct hf__reader *left; /* unused entries, which the caller takes
                                         back */
             hf__time join_until;     /* until when readers may join; NEVER after
-                                        a grant by the short way, until another
+                                        hf__queue_quick_share(), until another
                                         reader joins */
             struct hf__loss loss;    /* the latest loss */
         };
@@ -159,9 +160,9 @@ void hf__queue_fail(struct hf__queue *, int code, hf__wake_fn *);
 
 /*
  * Undoes one acquire. Returns 0 if it was the last one and the hold is being
- * let go. Returns HF__PENDING if the hold stays, with this owner (which has
- * acquired more than once) or with other local owners. Otherwise returns ELOST
- * or ENOTOWNER.
+ * let go. Returns HF__PENDING if the hold stays: this owner has acquired more
+ * than once, there are other local owners, or a local waiter may take the hold.
+ * Otherwise returns ELOST or ENOTOWNER.
  */
 int hf__queue_release(struct hf__queue *, uint64_t owner, hf__time now,
                       hf__wake_fn *);
@@ -180,19 +181,20 @@ void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
                     hf__time now);
 
 /* Takes the hold of that id from its owner, because the server no longer has
- * it. Does nothing if that hold is no longer ours. */
+ * it. Does nothing if the line no longer has that hold. */
 void hf__queue_gone(struct hf__queue *, uint64_t hold_id, enum hf__loss_why,
                     hf__time now);
 
 /* Returns why that owner's hold was lost, even after the owner has released it,
- * or NONE if it was not lost. */
+ * or NONE if it was not lost. A shared queue knows the reason only until the
+ * release; for any other owner it returns the latest loss. */
 struct hf__loss hf__queue_loss(const struct hf__queue *, uint64_t owner);
 /* Returns the latest loss. */
 struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 
 /* Returns what to send now. For an ATTEMPT, sets *first to the first waiter,
- * whose lease is requested, and *may_queue to whether any waiter wants to be
- * queued at the server. */
+ * whose lease is requested, and *may_queue to whether any waiter wanted to be
+ * queued at the server when the question was sent first. */
 enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
                              struct hf__waiter **first, bool *may_queue);
 
@@ -329,8 +331,8 @@ static inline void hf__queue_quick_share(struct hf__queue *g,
  * counts as a reader.) */
 bool hf__queue_quick_unshare(struct hf__queue *, uint64_t owner);
 
-/* Releases the short way. Returns true if the caller must now let go of
- * lease.hold_id, or false if nothing has changed. */
+/* Releases the short way (see hf__queue_quiet). Returns true if the caller must
+ * now let go of lease.hold_id, or false if nothing has changed. */
 static inline bool hf__queue_quick_release(struct hf__queue *g, uint64_t owner)
 {
     hf__ends_verified(queue, g);

@@ -106,7 +106,9 @@ static void be_the_last(void)
         raise(SIGKILL);
 }
 
-/* Makes contenders other than the favourite acquire nothing before the end. */
+/* Lets each contender acquire once, to become ready. Afterwards makes all
+ * contenders except the favourite wait until the favourite has closed its
+ * client. */
 static void be_favoured_or_wait(void)
 {
     static _Thread_local bool is_ready;

@@ -352,9 +352,9 @@ CONF_CASE(test_answers_given_up_as_they_come, CONF_LATCH)
     conf_thread_join(&d.t);
     OK(d.odd);
     /* When hf_latch_get() returns, all requests sent before it have reached the
-     * server. A count-down might not have been sent if it takes several steps
-     * or waits for its turn: the client begins no further step of a cancelled
-     * verb. */
+     * server. A cancelled count-down might not have been sent if it takes
+     * several steps or waits for its turn: the client begins no further step of
+     * a cancelled verb. */
     OK(hf_latch_get(latch, &left, E));
     assert_in_range(left, 1,
                     conf.session || conf.in_turn ? ROUNDS + 1 - d.done : 1);
@@ -557,8 +557,8 @@ static void free_under_it(void *arg)
     proxy_cut(f->proxy);
 }
 
-/* A thread holds the lock through one handle and calls the verb on another,
- * which only the pending verb protects from being freed. */
+/* A thread holds the lock through one handle and calls the verb on another
+ * handle. Only the pending verb protects the second handle from being freed. */
 static void keep_handle(enum verb verb)
 {
     enum hf_kind kind = verb == RENEW ? HF_MUTEX : HF_RWLOCK;

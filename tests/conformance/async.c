@@ -1,5 +1,6 @@
 /* The verbs that do not block, driven by the program's event loop. Callbacks
- * run only in dispatch, on the thread that calls it. */
+ * run only in hf_client_dispatch() and at the end of hf_close(), on the thread
+ * that calls the function. */
 #include "conf.h"
 
 #include <sys/epoll.h>
@@ -236,8 +237,8 @@ CONF_CASE(test_async_cancel, CONF_EACH)
     conf_comes_free(held);
 }
 
-/* Once a wait is cancelled, the handle may begin another wait, even before the
- * callback has reported the first one; but it may begin only one. */
+/* Once a wait is cancelled, the handle may begin one other wait, even before
+ * the callback of the cancelled wait has run. */
 CONF_CASE(test_async_cancelled_wait_is_over_at_once, CONF_EACH)
 {
     hf_client *a = conf_open(), *b = conf_open();
@@ -277,8 +278,8 @@ static void count_and_give(void *arg, hf_lock *lock, int result)
 }
 
 /* Acquires MANY handles at once, on `names` different names; each callback
- * releases its handle. The last reply arrives after all others, so a busy
- * machine needs more than the usual op_timeout. */
+ * releases its handle. Some replies come long after their requests were sent,
+ * so a busy machine needs more than the usual op_timeout. */
 static void many(int names)
 {
     hf_client_options patient = CLIENT_OPTIONS(.op_timeout_ms = 60000);
@@ -507,7 +508,8 @@ CONF_CASE(test_async_callback_may_free_its_handle, CONF_EACH)
     OK(call[0].result);
     OK(call[0].freed);
     OK(hf_lock_timed(held, WAIT_LONG_MS, E));
-    for (int i = 1; i < 3; i++) /* lock[2]: the last handle of the name */
+    /* When lock[2] is freed, b has no other handle of the name. */
+    for (int i = 1; i < 3; i++)
         OK(hf_lock_acquire_async(lock[i], NULL, free_handle, &call[i], E));
     for (int i = 1; i < 3; i++) {
         OK(hf_lock_cancel(lock[i]));

@@ -244,7 +244,7 @@ enum { ROUNDS = 150 };
 struct racer {
     struct conf_thread t;
     hf_lock *lock;
-    uint64_t *last; /* atomic: a token that was recently held */
+    uint64_t *last; /* atomic: the token of a recent hold */
     uint32_t *stop; /* atomic */
     uint64_t lost[ROUNDS];
     int lost_len, rc;
@@ -264,7 +264,7 @@ static void race(void *arg)
         hf_lock_token(r->lock, &token);
         __atomic_store_n(r->last, token, __ATOMIC_RELEASE);
         if (++n % 4 == 0)
-            sched_yield(); /* lets a break arrive while the token is held */
+            sched_yield(); /* lets a break arrive while the lock is held */
         r->rc = hf_lock_release(r->lock, NULL);
         if (r->rc != HF_ELOST)
             continue;

@@ -39,7 +39,7 @@ static void wait_by_turns(struct pair *p, hf_cancel *cancel)
 }
 
 /* One cancel lives as long as the program and is passed to every wait. It must
- * not fire when its counter wraps around. */
+ * not fire when the counter in its word wraps around. */
 CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
 {
     hf_cancel cancel = HF_CANCEL_INIT;
@@ -53,8 +53,8 @@ CONF_CASE(test_cancel_that_never_fires, CONF_EACH)
         wait_by_turns(&p, &cancel);
 }
 
-/* A client cancels its wait for a lock that another client holds; nothing is
- * left. */
+/* A client cancels its wait for a lock that another client holds; nothing of
+ * the wait is left. */
 CONF_CASE(test_cancel_from_another_thread, CONF_EACH)
 {
     struct conf_taker t;
@@ -90,7 +90,8 @@ CONF_CASE(test_cancel_is_for_one_wait, CONF_EACH)
         start_cancellable(&t[i], p.wanted, &cancel[i]);
         conf_thread_asleep(&t[i].t);
     }
-    hf_cancel_fire(&cancel[0]); /* all waiters may share one request */
+    /* The other waits must continue, although all may share one request. */
+    hf_cancel_fire(&cancel[0]);
     conf_taker_ends(&t[0], HF_ECANCELED);
     hf_cancel_fire(&cancel[2]);
     conf_taker_ends(&t[2], HF_ECANCELED);

@@ -4,8 +4,8 @@
 
 #include <sys/syscall.h>
 
-/* A thread with a pending cancellation that calls verbs. A verb that contained
- * a cancellation point would end the thread there. */
+/* A thread that calls verbs while its cancellation is pending. A verb that
+ * contained a cancellation point would end the thread there. */
 struct caller {
     const char *in; /* the verb that has not returned, or NULL */
     hf_client *c;
@@ -77,7 +77,8 @@ static void acquire(struct caller *a)
     hf_acquire_options read = ACQUIRE_OPTIONS(.mode = HF_READ);
     hf_part parts[2] = {{.lock = a->mutex}, {.lock = a->handle}};
 
-    for (int i = 0; i < 2; i++) { /* in round 2 all resources exist */
+    /* The first pass creates resources that the second one finds. */
+    for (int i = 0; i < 2; i++) {
         RETURNS(a, hf_lock_acquire(a->mutex, NULL, NULL));
         RETURNS(a, hf_lock_try(a->mutex, NULL));
         RETURNS(a, hf_lock_release(a->mutex, NULL));
@@ -277,8 +278,8 @@ static void worker_end(struct worker *w)
     assert_ptr_equal(result, PTHREAD_CANCELED);
 }
 
-/* The wait of a cancelled thread continues until the lock is granted, in the
- * thread that reads the client's connection as well as in another thread. */
+/* A wait continues until the lock is granted although its thread was cancelled,
+ * whether that thread or another one reads the client's connection. */
 CONF_CASE(test_cancellation_waits_for_a_wait, CONF_EACH)
 {
     hf_lock *held = conf_lock(conf_open(), conf_name());

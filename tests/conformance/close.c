@@ -1,5 +1,5 @@
-/* Closing a client: waits end with HF_ECLOSED, holds are released, and handles
- * return HF_ECLOSED until they are freed. */
+/* Closing a client: waits end with HF_ECLOSED, holds are released, and
+ * further calls on the client's handles return HF_ECLOSED. */
 #include "conf.h"
 
 #include <sched.h>
@@ -249,8 +249,8 @@ static hf_client *open_patiently(void)
     return conf_open_with(&opt);
 }
 
-/* Half of the threads use their own names, so that they wait for no other
- * thread. */
+/* Half of the threads share one name. Each of the others has a name of its own,
+ * and so waits for no other thread. */
 static void close_under_use(enum hf_kind kind, uint32_t size,
                             int (*const *ways)(hf_lock *))
 {

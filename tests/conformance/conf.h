@@ -73,7 +73,7 @@ enum conf_flag {
     CONF_INSPECT = 1 << 1, /* run if inspection is declared */
     CONF_FAIR = 1 << 2,    /* run with a fair lock, if that is declared */
     CONF_LEASE = 1 << 3,   /* run if a fixed lease is declared */
-    CONF_FRESH = 1 << 4,   /* run if no other client uses the server */
+    CONF_FRESH = 1 << 4,   /* run if conf.fresh is set */
     CONF_SECRET = 1 << 5,  /* run if there is a password */
     CONF_FAR = 1 << 6,     /* run if a proxy can be used */
     /* Run only if that kind is declared. The other flags are then about that
@@ -196,8 +196,8 @@ hf_lock *conf_lock_of(hf_client *, const char *name, enum hf_kind,
 hf_lock *conf_rival(hf_lock *other, unsigned flags);
 hf_latch *conf_latch(hf_client *, const char *name);
 
-/* Free a lock or latch, or close a client, during the case. The frame then
- * leaves it out. */
+/* Free a lock or latch, or close a client, during the case. The frame then does
+ * not do so again after the case. */
 void conf_free(hf_lock *);
 void conf_free_latch(hf_latch *);
 void conf_close(hf_client *);
@@ -215,8 +215,8 @@ hf_lock *conf_keep_lock(hf_lock *);
 struct proxy *conf_proxy(void);
 hf_client *conf_open_through(struct proxy *, const hf_client_options *);
 
-/* For main.c. conf_begin() drops what a failed case has left; conf_end() runs
- * what the case has deferred. */
+/* For main.c. conf_begin() forgets what a failed case has deferred;
+ * conf_end() runs what the case has deferred. */
 void conf_begin(void);
 void conf_end(void);
 
@@ -244,8 +244,8 @@ void conf_release_impatiently(hf_lock *);
  * (semaphore). */
 int conf_take(hf_lock *, enum hf_mode, uint32_t permits, int64_t wait_ms);
 
-/* As conf_take(); asserts success within `ms` milliseconds by the fair
- * clock. */
+/* As conf_take(); asserts success within `ms` milliseconds, not counting
+ * stalls of the machine (wait_fair()). */
 int conf_take_within(hf_lock *, enum hf_mode, uint32_t permits, int64_t ms);
 
 /* Asserts that the lock can be acquired within WAIT_LONG_MS, and releases
@@ -329,8 +329,8 @@ bool conf_puppet_waits(struct proc *, enum hf_mode, uint32_t permits);
 void conf_puppet_answer(struct proc *, struct proc_reply *);
 
 /* Returns when the server has `len` waiters, so that the next one queues after
- * them. If the backend cannot report waiters, returns at once, and a waiter
- * that sleeps counts as queued. */
+ * them. If the backend cannot report waiters, returns at once; therefore
+ * callers first wait until the waiters sleep. */
 void conf_await_queue(hf_client *, const char *name, size_t len);
 
 /* Returns the result of hf_inspect(), which the frame frees. */

@@ -14,8 +14,8 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Returns how many deaths a case causes: few where each death takes a whole
- * lease. */
+/* Returns how many deaths a case causes: only a few if a death is noticed only
+ * when the lease ends. */
 static int deaths(void)
 {
     return conf.local ? DEATHS : 3;
@@ -99,8 +99,8 @@ CONF_CASE(test_death_of_a_holder_is_found_by_who_comes_later, CONF_EACH)
     OK(hf_lock_release(lock, E));
 }
 
-/* A holder calls exit() without closing its client, which must have the effect
- * of any other death. */
+/* A holder calls exit() without closing its client. This must have the same
+ * effect as any other death. */
 CONF_CASE(test_death_by_exit_frees_the_lock, CONF_EACH)
 {
     const char *name = conf_name();
@@ -181,7 +181,7 @@ static bool waits_behind_another(struct proc *waiter, struct proc *holder,
     return false;
 }
 
-/* A holder dies together with the waiter that is next in line. */
+/* A holder dies together with the first waiter in the queue. */
 CONF_CASE(test_death_of_holder_and_next_waiter, CONF_EACH)
 {
     const char *name = conf_name();

@@ -108,7 +108,7 @@ struct local {
     int rc;
 };
 
-/* Written only by the current holder. */
+/* Written only by the current holder, except `stop`. */
 static struct {
     uint64_t token;
     int run, longest, shared;

@@ -5,7 +5,7 @@
 
 #define OP_MS CONF_SHORT_OP_MS
 
-/* A client behind a proxy, whose memory blocks are counted. */
+/* A client behind a proxy. `blocks` counts the memory blocks of the client. */
 struct far {
     struct proxy *proxy;
     hf_client *client;
@@ -24,8 +24,8 @@ static void take_back(void *ctx, void *p)
     free(p);
 }
 
-/* Asserts that the client has freed all its memory. It must do so when its last
- * handle is freed. */
+/* Runs when the client has been closed and its last handle has been freed.
+ * Asserts that the client has then freed all its memory. */
 static void far_end(void *far)
 {
     struct far *f = far;
@@ -227,7 +227,8 @@ CONF_CASE(test_far_silence_is_told_beside_a_sleeping_driver,
     mine = conf_lock_flags(f->client, conf_name(), HF_OWNER_HANDLE);
     COMES(conf_take_lease(held, WAIT_LONG_MS, 600000) == 0);
     conf_taker_wait(&driver, held, HF_WRITE, 0);
-    taken = wait_now(); /* wait until no request and no timer is pending */
+    /* 2 * OP_MS later, no request and no timer is pending. */
+    taken = wait_now();
     COMES(wait_ms_since(taken) > 2 * OP_MS);
     proxy_set(f->proxy, PROXY_SWALLOW, 0);
     soon.wait_ms = OP_MS;
@@ -453,9 +454,9 @@ static void cancel_in_flight(struct far *f, hf_lock *const *lock, int n,
     }
 }
 
-/* Repeatedly cancels acquires. With `cuts`, connections break too: the client
- * must then send the abandon of a cancelled acquire again, while the next
- * request is already pending. */
+/* Repeatedly cancels acquires. With `cuts`, connections break too: after
+ * reconnecting, the client must repeat the abandon of a cancelled acquire,
+ * although the next request is already pending. */
 static void cancelled_with_delay(long delay_ms, bool cuts)
 {
     enum { N = 4 };

@@ -106,7 +106,7 @@ CONF_CASE(test_latch_is_set_once, CONF_LATCH)
     EXPECT(HF_EBUSY, hf_latch_set(s.l[1], 2, E));
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[1], NULL, E));
-    OK(hf_latch_set(s.l[1], 1, E)); /* at 0, it can be set again */
+    OK(hf_latch_set(s.l[1], 1, E)); /* a latch at 0 can be set again */
     is_at(s.l[0], 1);
     OK(hf_latch_down(s.l[0], NULL, E));
 }

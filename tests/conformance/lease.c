@@ -342,9 +342,9 @@ CONF_CASE(test_lease_max_hold_caps_a_fixed_one, CONF_EACH | CONF_LEASE)
     HELD(taken, 400, hf_lock_release(lock, E));
 }
 
-/* max_hold also limits a hold that was handed over inside the client. No thread
- * of the client calls the library, and a waiter of another client is granted
- * the lock. */
+/* max_hold also limits a hold that was handed over inside the client. The hold
+ * ends, and a waiter of another client is granted the lock, although no thread
+ * of the first client calls the library. */
 CONF_CASE(test_lease_max_hold_ends_what_was_handed_over, CONF_EACH)
 {
     const int64_t most_ms = 1500; /* long enough to see the hand-over */

@@ -161,8 +161,7 @@ CONF_CASE(test_loss_descriptor_is_about_the_handles_own_hold,
     assert_false(readable(fd2)); /* handle two had no hold */
     taken = wait_now();
     OK(conf_take_lease(two, WAIT_LONG_MS, 300));
-    assert_true(readable(fd1)); /* handle one has not yet released its lost
-                                   hold */
+    assert_true(readable(fd1)); /* `one` has not released its lost hold yet */
     assert_true(quiet_until(fd2, taken, 300));
     EXPECT(HF_ELOST, hf_lock_release(one, E));
     COMES(readable(fd2));
@@ -376,7 +375,7 @@ CONF_CASE(test_loss_is_over_with_the_release_that_finds_it, CONF_LEASE)
         int64_t end;
 
         OK(conf_take_lease(lock, WAIT_LONG_MS, 150));
-        end = wait_now() + 150 * 1000000LL; /* the lease has ended by then */
+        end = wait_now() + 150 * 1000000LL; /* by then the lease has ended */
         while (!readable(fd) && wait_now() < end + 1000000000LL)
             ;
         EXPECT(HF_ELOST, hf_lock_release(lock, E));

@@ -14,7 +14,8 @@
 #include <fnmatch.h>
 #include <signal.h>
 
-/* Options for TSan: the cases about fork open clients in the child. */
+/* Options for TSan, which by default ends a forked child that starts a thread.
+ * In the cases about fork the child opens clients, which start threads. */
 const char *__tsan_default_options(void);
 const char *__tsan_default_options(void)
 {
@@ -22,7 +23,7 @@ const char *__tsan_default_options(void)
 }
 
 #define CASE_SECONDS 240 /* limit, after which a case counts as hung */
-#define SETTLED_MS 3000  /* expiring entries must be gone by then */
+#define SETTLED_MS 3000  /* entries that expire do so within this time */
 
 static const struct conf_case *cases[512];
 static size_t cases_len;
@@ -84,7 +85,7 @@ static void run(void **state)
         forgive();
     has_failed = true;
     fds = conf_count_entries("/proc/self/fd");
-    /* Joined threads may still exist for a moment and be counted here. */
+    /* May be too high, because joined threads may still exist for a moment. */
     tasks = conf_count_entries("/proc/self/task");
     conf.fairness = r->fairness;
     alarm(CASE_SECONDS);

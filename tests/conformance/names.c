@@ -174,7 +174,7 @@ CONF_CASE(test_names_never_meet, CONF_EACH)
     for (size_t i = 0; i < names_len; i++) {
         mine[i] = lock_of(a, &names[i]);
         other[i] = lock_of(b, &names[i]);
-        OK(hf_lock_try(other[i], E)); /* though all names before it are held */
+        OK(hf_lock_try(other[i], E)); /* although all earlier names are held */
         OK(hf_lock_release(other[i], E));
         OK(hf_lock_try(mine[i], E));
     }

@@ -279,7 +279,7 @@ static bool dispatch_until(hf_client *c, const int *heard)
 
 CONF_CASE(test_owner_thread_that_exits_is_reported_and_not_renewed, CONF_EACH)
 {
-    enum { TTL_MS = 1500 }; /* long enough for the thread to exit first */
+    enum { TTL_MS = 1500 }; /* longer than the thread takes to exit */
     struct heard h = {0};
     hf_client *a, *b = conf_open();
     const char *name = conf_name();

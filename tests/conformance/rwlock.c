@@ -119,7 +119,7 @@ CONF_CASE(test_rwlock_fair_writer_that_gives_up_holds_nobody_up,
     conf_taker_wait(&reader, g.l[2], HF_READ, 0);
     hf_cancel_fire(&cancel);
     conf_taker_ends(&writer, HF_ECANCELED);
-    granted_and_back(&reader); /* although the first one still reads */
+    granted_and_back(&reader); /* while g.l[0] still reads */
     OK(hf_lock_check(g.l[0]));
     OK(hf_lock_release(g.l[0], E));
 }
@@ -247,8 +247,8 @@ CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
     for (int i = 0; i < 6; i++) {
         uint64_t wrote = token_as(g.l[i % 3], HF_WRITE);
 
-        /* The token exceeds those of all readers so far, so a resource now
-         * refuses these readers. */
+        /* The token exceeds those of all readers so far, so a resource that
+         * compares tokens now refuses these readers. */
         assert_true(wrote > last);
         for (int k = 0; k < 3; k++) {
             uint64_t read = token_as(g.l[k], HF_READ);

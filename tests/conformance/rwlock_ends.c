@@ -145,7 +145,8 @@ CONF_CASE(test_rwlock_lost_holds_of_the_gone_are_forgotten,
         if (i == 4)
             used = __atomic_load_n(&room.used, __ATOMIC_RELAXED);
     }
-    /* The 30 holds lost since then would have kept at least one block each. */
+    /* The 30 holds lost since `used` was read would have kept at least one
+     * block each. */
     assert_true(__atomic_load_n(&room.used, __ATOMIC_RELAXED) < used + 15);
     conf_free(lock);
     conf_close(c);

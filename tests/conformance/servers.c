@@ -303,8 +303,8 @@ static const char *etcd_url_at(int port)
     return at;
 }
 
-/* Starts a server with TLS, certificates of both sides, a user with few rights,
- * and a path. */
+/* Starts a server with TLS that requires a client certificate and a password,
+ * and whose user has rights only below a path. */
 static int start_etcd_tls(struct etcd_server *s)
 {
     s->tls = "server";

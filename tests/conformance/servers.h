@@ -21,7 +21,8 @@ enum servers_fault {
 /* Stops or kills one of the started servers; `which` may be any number. Returns
  * false if none was stopped or killed. */
 bool servers_hurt(enum servers_fault, unsigned which);
-/* Returns 0 when all started servers serve again, or -1 if they do not. */
+/* Continues or restarts the servers that were stopped or killed. Returns 0 when
+ * all started servers serve again, or -1 if one does not. */
 int servers_heal(void);
 
 #endif

@@ -124,8 +124,8 @@ CONF_CASE(test_waiting_is_sleeping, CONF_EACH)
             }
 }
 
-/* A release wakes only the next waiter; the others only poll, at most every 1.5
- * s. */
+/* A release wakes only the next waiter. The other waiters only poll, not more
+ * often than every 1.5 s. */
 CONF_CASE(test_waiting_release_wakes_one, CONF_FAIR)
 {
     enum { N = 6, TURNS = 3, OTHERS = N - TURNS - 1 };

@@ -47,7 +47,7 @@ static void shows_holder(hf_client *c, const char *name, hf_lock *lock)
     assert_true(info->holders[0].token == conf_token(lock));
 }
 
-/* The holder learns of the request, which has no other effect. */
+/* The holder is notified of hf_ask(), which has no other effect. */
 CONF_CASE(test_wanted_is_heard_by_the_holder, CONF_EACH | CONF_WANTED)
 {
     static struct ears ears;
@@ -117,7 +117,7 @@ CONF_CASE(test_wanted_is_not_for_those_who_wait, CONF_EACH | CONF_WANTED)
     conf_taker_ends(&t, 0);
 }
 
-/* All holders learn of the request. */
+/* All holders are notified of hf_ask(). */
 static void all_hear(enum hf_kind kind, uint32_t size, enum hf_mode mode)
 {
     static struct ears ears[2];
@@ -141,8 +141,8 @@ CONF_ROW(test_wanted_is_heard_by_all_readers, CONF_RWLOCK | CONF_WANTED,
 CONF_ROW(test_wanted_is_heard_by_all_with_permits, CONF_SEMAPHORE | CONF_WANTED,
          all_hear(HF_SEMAPHORE, 2, HF_WRITE));
 
-/* A downgraded hold remains the same hold, whose holder learns of the
- * request. */
+/* A downgraded hold remains the same hold, whose holder is notified of
+ * hf_ask(). */
 CONF_CASE(test_wanted_is_heard_after_a_downgrade, CONF_RWLOCK | CONF_WANTED)
 {
     static struct ears ears;

@@ -8,7 +8,7 @@ struct seen {
     hf_watch *watch;
     unsigned calls;
     char name[128]; /* name in the last call; "" for NULL */
-    int freed;      /* result of hf_watch_free() in the callback, or 1 */
+    int freed; /* result of hf_watch_free() in the callback; 1 if not called */
 };
 
 static void see(void *arg, hf_watch *watch, const char *name, size_t len)
@@ -49,8 +49,8 @@ static size_t holders(hf_client *c, const char *name)
 }
 
 /* Inspects the name after each call of the callback, as a program would.
- * Returns whether the last inspection showed n holders; the caller repeats the
- * call until it did. */
+ * Returns whether the last inspection showed n holders. A caller repeats
+ * shows() until it returns true. */
 static bool shows(hf_client *c, struct seen *s, const char *name, size_t n)
 {
     static size_t last;

@@ -7,8 +7,8 @@
 #include "fuzz_main.h"
 
 static int reported;                        /* requests that were reported */
-static void (*when_done)(struct hf__req *); /* called for each of them, or
-                                               NULL */
+static void (*when_done)(struct hf__req *); /* called for each reported request,
+                                               or NULL */
 static hf_info info __attribute__((unused));
 static hf_names names __attribute__((unused));
 static hf_party parties[4096];
@@ -30,7 +30,8 @@ static void fake_bell(hf_client *c, struct hf__remote *remote)
     must(remote->impl != NULL, "a bell of a name that is gone");
 }
 
-/* A real core would hand the request over again, which is not tested here. */
+/* A real core would pass the request to the backend again later, which is not
+ * tested here. */
 static void fake_unsent(hf_client *c, struct hf__req *req)
 {
     fake_done(c, req);

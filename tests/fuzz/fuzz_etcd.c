@@ -330,8 +330,8 @@ static void kv_of(Etcd__KeyValue *kv, const char *key, int64_t rev)
     kv->lease = LEASE;
 }
 
-/* Adds the reply to a transaction. The reply contains the result of a put, of a
- * delete or of neither, and the results of two ranges. */
+/* Adds to `good` the reply to a transaction: the result of a put, of a delete
+ * or of neither, followed by the results of two ranges. */
 static void add_txn(bool succeeded, Etcd__OpAnswer__OpCase first,
                     const char *key, int64_t rev, const char *second)
 {
@@ -454,7 +454,8 @@ static void close_server(void)
     s.server = -1;
 }
 
-/* Connects to the server, up to its greeting or completely. */
+/* Connects to the server. If `greets`, the connection is established
+ * completely; otherwise the client still waits for the server's greeting. */
 static void plug(bool greets)
 {
     static const uint8_t settings[9] = {[3] = NGHTTP2_SETTINGS};

@@ -104,7 +104,7 @@ static void went_down(struct my_conn *c, int code, bool was_up, hf__time at)
         is_over(s, sent);
     while ((sent = hf__sent_unsent(&c->sents, written)))
         is_over(s, sent);
-    if (!was_up) /* statements of the hello need no report */
+    if (!was_up) /* statements of say_hello() need no report */
         s->over = s->asked;
 }
 

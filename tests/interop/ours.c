@@ -40,10 +40,10 @@ struct kind {
     const char *name;
     enum hf_kind kind;
     enum hf_fairness fairness;
-    enum hf_mode first, other; /* the modes of one acquire in four, and of the
-                                  rest */
-    bool is_shared;            /* whether a hold in HF_WRITE admits
-                                  other holders */
+    /* first: the mode of one acquire in four; other: of the other three. */
+    enum hf_mode first, other;
+    bool is_shared; /* whether a hold in HF_WRITE admits
+                       other holders */
 };
 
 static const struct kind kinds[] = {
@@ -214,7 +214,7 @@ static void nap(int64_t ms)
     clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);
 }
 
-/* Makes one pair of lock and unlock, which counts if the lock was granted
+/* Acquires and releases the lock once. Counts the pair if the lock was granted
  * before end_us. */
 static int turn(struct command *command, hf_lock *lock, int64_t end_us,
                 FILE *waits, uint64_t *pairs)
@@ -469,7 +469,7 @@ static int rounds(struct command *command)
 
 static const struct {
     const char *name;
-    int (*run)(struct command *); /* prints the answer unless it fails */
+    int (*run)(struct command *); /* returns 0 if it has printed the answer */
 } verbs[] = {
     {"contend", contend}, {"race", race},     {"hold", hold},
     {"drop", drop},       {"check", check},   {"force", force},

@@ -45,7 +45,7 @@ bool history_check_me(const struct history *h, const struct history_rules *r,
     return history_table_free(&t, ok);
 }
 
-/* Checks a hold of the event's owner that has just begun: returns false, with a
+/* Called when a hold of the event's owner has just begun: returns false, with a
  * verdict, if the holders' shares exceed the whole of the lock. */
 static bool claim_begins(struct table *t, const struct history *h, size_t i,
                          struct history_verdict *v)
@@ -92,10 +92,10 @@ bool history_check_claim(const struct history *h, const struct history_rules *r,
 }
 
 /* Checks the token of a granted acquire. `known` means that the server may have
- * forgotten a hold of another process, and that this grant is shared or repeats
- * the last token of the owner's process (a local hand-over). Then the token may
- * be lower than one that the other process was granted; the resource will
- * refuse the lower token. */
+ * forgotten holds, and that this grant is shared or repeats the last token of
+ * the owner's process (a local hand-over). Then the token may be lower than one
+ * that the server has given to another process since; the resource will refuse
+ * the lower token. */
 static bool tok_returned(struct table *t, const struct history *h, size_t i,
                          bool known, struct history_verdict *v)
 {

@@ -15,7 +15,7 @@ struct stand {
     int64_t cap;
     int64_t back_by; /* deadline of the pending call, or NEVER */
     uint64_t token;
-    uint64_t floor; /* highest token at the time of the acquire */
+    uint64_t floor; /* the pending call may not get a lower token */
     uint32_t floor_process;
     uint32_t count;   /* acquires minus releases */
     uint32_t process; /* process of the owner */
@@ -51,7 +51,8 @@ struct table {
 };
 
 struct table history_table_new(const struct history *);
-/* Returns ok, so that a checker can end with `return history_table_free()`. */
+/* Frees the table. Returns `ok`, so that a checker can end with `return
+ * history_table_free()`. */
 bool history_table_free(struct table *, bool ok);
 /* Updates holds, deadlines and deaths. */
 void history_follow(struct table *, const struct history *,

@@ -6,8 +6,9 @@
  * the last fault ended, and a process was last continued. After a death, or a
  * stop without `stop_keeps`, the due time is at least TTL + tick + 1 s after
  * that event; with `stop_keeps`, no grant is due while a process is stopped.
- * grace_ns is added to every due time. An event on the lock after the due time
- * shows a violation. Waits of stopped and dead processes do not count.
+ * grace_ns is added to every due time. A violation is noticed at the first
+ * event on the lock, or the end of the history, after the due time. Waits of
+ * stopped and dead processes do not count.
  */
 #include "history_table.h"
 
@@ -38,10 +39,10 @@ static void recount(struct table *t, const struct history *h)
     }
 }
 
-/* Moves the time by which each lock must be granted. After a fault or a
- * continue the limit of WAKE starts again. The holds of a dead process may last
- * for TTL + tick, and so may those of a stopped process unless `stop_keeps` is
- * set. */
+/* Postpones the time by which each lock must be granted. The limit of WAKE
+ * starts again when a fault ends, and at a continue. The holds of a dead
+ * process may last for TTL + tick, and so may those of a stopped process unless
+ * `stop_keeps` is set. */
 static void excuse_all(struct table *t, const struct history_event *e,
                        const struct history_rules *r)
 {

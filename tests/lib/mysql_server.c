@@ -318,7 +318,7 @@ static long held(struct my_server *s, const char *table)
         s, "select count(*) from %s where lease_until > utc_timestamp(6)",
         table);
 
-    return n < 0 ? 0 : (long)n; /* the table does not exist yet */
+    return n < 0 ? 0 : (long)n; /* -1: the table does not exist yet */
 }
 
 long my_server_left(struct my_server *s, bool print)

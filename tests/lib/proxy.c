@@ -23,9 +23,10 @@ struct pair {
     uint64_t number; /* position in the order of arrival */
     int64_t due;     /* PROXY_DELAY, PROXY_DRIP: when to pass more on */
     bool used;
-    bool finished;   /* FIN sent to the client */
-    bool asked;      /* the client has sent `counts` and has no reply yet */
-    bool deaf, mute; /* deaf: client's bytes were dropped; mute: server's */
+    bool finished; /* FIN sent to the client */
+    bool asked;    /* the client has sent `counts` and has no reply yet */
+    /* deaf: bytes of the client were dropped; mute: bytes of the server. */
+    bool deaf, mute;
 };
 
 struct proxy {
@@ -37,7 +38,7 @@ struct proxy {
     long value;
     proxy_censor *censor;
     bool stop, cut, deliver;
-    unsigned cut_oldest;  /* number of the oldest connections to cut */
+    unsigned cut_oldest;  /* how many of the oldest connections to cut */
     const char *word;     /* clients that send this are cut off; or NULL */
     const char *counts;   /* word whose replies are counted, or NULL */
     unsigned asked, done; /* requests to the thread, and how many it has

@@ -1,9 +1,9 @@
 /*
  * A TCP proxy in a thread, between a client under test and its server. Faults
- * are switched on while the proxy runs; each applies to existing and new
- * connections until the next switch. A connection that has lost bytes in one
- * direction carries no more bytes in that direction, because TCP leaves no
- * gaps.
+ * are switched on while the proxy runs; each lasts until the next switch, and
+ * applies to existing and new connections unless its comment below says
+ * otherwise. A connection that has lost bytes in one direction carries no more
+ * bytes in that direction, because TCP leaves no gaps.
  */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H

@@ -24,8 +24,8 @@ struct record {
     uint32_t ready;            /* atomic: 0, 1 while being prepared, then 2 */
     uint32_t over;             /* atomic */
     pthread_mutex_t mu;        /* robust; guards the resource */
-    uint64_t token, exclusive; /* highest token accepted; from an exclusive
-                                  hold */
+    uint64_t token, exclusive; /* highest token accepted; highest one accepted
+                                  from an exclusive hold */
     uint64_t value, writes;
     struct log log[RECORD_OWNERS];
     uint64_t uses_len; /* atomic */

@@ -258,7 +258,8 @@ void world_ends(struct world *w, void *it)
     OK(thing.end(it));
 }
 
-/* Ends the things in reverse order. Returns the first code that is not 0. */
+/* Ends all entries of w->things, the last one first. Returns the first code
+ * that is not 0. */
 static int end_things(struct world *w)
 {
     int rc = 0, last;

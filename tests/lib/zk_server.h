@@ -20,9 +20,9 @@ struct zk_hand;
 struct zk_server {
     SERVER_PROCESS; /* the JVM */
     int port, peer_port, election_port;
-    int id;       /* number in an ensemble, from 1; or 0 */
+    int id;       /* from 1 in an ensemble; 0: a single server */
     bool durable; /* sync the log, as by default; false: faster */
-    int tick_ms, min_session_ms;        /* 0 selects ZK_TICK_MS and two ticks */
+    int tick_ms, min_session_ms;        /* if 0: ZK_TICK_MS, two ticks */
     const char *flags[ZK_SERVER_FLAGS]; /* for java, NULL at the end */
     char url[64];                       /* zk://127.0.0.1:port */
     struct zk_hand *admin; /* for zk_server_hand(); connects when needed */

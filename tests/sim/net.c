@@ -104,10 +104,10 @@ static void copy_of(struct world *w, const struct message *m, int64_t after,
     arrive_at(w, c, w->now + after);
 }
 
-/* Draws whether a copy of the request arrives late. With sessions no copy does,
- * because only requests on an older connection can arrive late there. If a
- * renewal can shorten a lease, renewals may not be late either, because a late
- * one could end a hold before the client's deadline. */
+/* Draws whether a copy of the request arrives late. With sessions no copy
+ * arrives late, because there only a request on an older connection can be
+ * late. If a renewal can shorten a lease, no renewal arrives late either,
+ * because a late renewal could end a hold before the client's deadline. */
 static bool may_be_late(struct world *w, const struct message *m)
 {
     return !w->cfg.session && rng_chance(&w->rng, w->cfg.late) &&

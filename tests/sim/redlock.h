@@ -3,10 +3,11 @@
  * src/backends/redlock describes the protocol.
  *
  * Three servers keep the key of one lock name (its owner and its expiry) and
- * two numbers, base and top. In the comments of the model, B is by how much a
- * grant raises top above base, and t is the token of an attempt. Every attempt
- * to lock is a client of its own, with its own value. Time is a small integer,
- * and may advance at any moment up to a horizon.
+ * two numbers, base and top. In the comments of the model, B is the amount by
+ * which a grant raises top above base, and t is the token of an attempt. Every
+ * attempt to lock is a client of its own, and sends its own value as the owner
+ * of the key. Time is a small integer, and may advance at any moment up to a
+ * horizon.
  *
  * A message that was sent may be executed at any later moment, in any order, or
  * never: this covers delay and loss. A reply is not a step of its own: a client
@@ -70,7 +71,7 @@ struct server {
 
 struct client {
     uint8_t phase;
-    uint8_t deadline; /* 0 before the start and after the expiry */
+    uint8_t deadline; /* 0 before the attempt starts and after expiry */
     uint8_t renewed;  /* the deadline if the current renewal succeeds */
     uint8_t rounds;   /* renewal rounds started */
     uint8_t token;

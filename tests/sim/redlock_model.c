@@ -234,8 +234,8 @@ static void run_all(enum size size)
     for (size_t i = 0; i < COUNT(mutants); i++) {
         if (mutants[i].size <= size)
             run_mutant(&mutants[i], false);
-        /* The larger configurations do not fit in memory when no rule is
-         * broken. */
+        /* Only a mutant with a small configuration: larger ones do not fit in
+         * memory when no rule is broken. */
         if (size == DEEP && mutants[i].size == SMALL)
             run_unbroken(&mutants[i]);
     }

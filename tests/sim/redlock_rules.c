@@ -206,9 +206,10 @@ static void end(struct writer *w, struct step *t)
     tidy(w->m, &t->after);
 }
 
-/* Ends a step of a server; `yes` says whether the server accepted the request.
- * A refused request that has changed nothing is equivalent to a pending one, so
- * its step is removed. */
+/* Ends a step in which a server executed a request; `yes` says whether it
+ * accepted the request. The step is removed if the request was refused and has
+ * changed nothing, because the state is then equivalent to the one in which the
+ * request is still pending. */
 static void end_run(struct writer *w, struct step *t, bool yes)
 {
     const struct server *a = &w->from->server[t->server];
@@ -334,9 +335,10 @@ static void run_undo(struct writer *w, struct step *t)
 }
 
 /* The steps of clients follow. Requests have no effect before the first of them
- * is executed, and a client that sends them later has a later deadline.
- * Therefore sending the requests and executing the first of them are one step.
- * A raise is a step of its own, because it may be executed after the undo. */
+ * is executed, and a client that sends them later has a later deadline. So the
+ * model misses nothing if a client sends its requests only just before the
+ * first of them is executed: sending and this execution are one step. A raise
+ * is a step of its own, because it may be executed after the undo. */
 
 static bool may_start(const struct model *m, const struct state *s, unsigned i)
 {

@@ -16,7 +16,7 @@ struct search {
     const struct model *m;
     struct state *states; /* in order of discovery */
     uint32_t *parents;
-    uint32_t *index;         /* a hash table of state numbers, plus 1 */
+    uint32_t *index;         /* hash table: state numbers + 1, or 0 */
     uint32_t n, limit, bits; /* the index has 1 << bits entries */
 };
 
@@ -101,9 +101,9 @@ static size_t depth_of(const struct search *f, uint32_t n)
     return depth;
 }
 
-/* Moves *at by one step and prints that step: the step whose result, with the
- * servers sorted, is `next`, or a violation if `next` is NULL. *at itself is
- * not sorted, so each server keeps its number. */
+/* Finds the step from *at whose result, with the servers sorted, is `next`, or
+ * a step that is a violation if `next` is NULL. Prints that step and moves *at
+ * by it. The servers of *at itself are not sorted, so each keeps its number. */
 static void follow(const struct model *m, struct state *at,
                    const struct state *next)
 {

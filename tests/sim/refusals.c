@@ -2,10 +2,11 @@
  * A server that refuses all requests or some operations, for a while or for
  * ever. No other fault occurs in such a run, so rules apply that are stricter
  * than in other runs (REFUSAL):
- * - The server's answer reaches a waiter after a few round trips, whether
+ * - The server's answer reaches a waiter within a few round trips, whether
  *   or not the server refuses.
- * - While attempts are refused, an acquire that the server decides returns the
- *   refusal. It returns busy only if an earlier answer said so.
+ * - An acquire that begins while attempts are refused does not return busy and
+ *   does not time out, unless a local owner had the lock, or the server had
+ *   already answered the question, while the acquire waited.
  * - A call that begins after the server has stopped refusing never returns a
  *   refusal.
  * - If the backend knows that a refused request did nothing, nothing is left to
@@ -17,8 +18,8 @@
 #define LET_GO (1u << HF__RELEASE | 1u << HF__ABANDON)
 /* The longest sequence that a waiter waits for is a let_go, the same let_go
  * again because the waiter came after the first one, and an attempt. These are
- * three round trips of at most 2 * delay_hi each, where delay_hi is 2 ms. The
- * limit is twice that time. */
+ * three round trips of at most 2 * delay_hi each, which is 12 ms, because
+ * delay_hi is 2 ms. The limit is a little more than twice that time. */
 #define A_FEW_ROUND_TRIPS (25 * MS)
 
 static void after(struct world *w, int64_t ns)

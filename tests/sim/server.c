@@ -196,9 +196,9 @@ static int64_t lease_end(const struct world *w, uint32_t lease_ms, bool fixed)
     return w->cfg.endless && !fixed ? HF__NEVER : server_now(w) + lease_ms * MS;
 }
 
-/* Returns when a place in the queue expires: with the session; never, if leases
- * are endless; otherwise a second after the TTL or the next poll, whichever is
- * later. */
+/* Returns when a place in the queue expires. It expires with the session if
+ * there are sessions, and never if leases are endless. Otherwise it expires a
+ * second after the TTL, or a second after the next poll if that is later. */
 static int64_t place_end(const struct world *w)
 {
     int64_t keep = w->cfg.ttl_ms * MS > LOOK ? w->cfg.ttl_ms * MS : LOOK;
@@ -379,7 +379,7 @@ static int renew(struct world *w, const struct message *m,
     end = lease_end(w, r->lease_ms, e->fixed);
     if (end > e->expiry || w->cfg.renew_sets)
         e->expiry = end;
-    if (r->reads) /* the downgrade might not have arrived */
+    if (r->reads) /* a downgrade before it might be lost */
         make_shared(w, r->lock, e);
     return HF__DONE;
 }

@@ -181,14 +181,14 @@ struct thread {
     uint16_t index, lock, depth;
     uint8_t phase, mode;
     int64_t lost_at, called_at;
-    int64_t told_until; /* the deadline that the history knows */
+    int64_t told_until; /* the deadline last recorded in the history */
     bool excused;       /* see refusals.c */
     bool written, lost;
     bool forgotten; /* lost, and the queue no longer remembers the loss */
 };
 
-/* The line of a process under one name: a queue, and its one hold or place at
- * the server. */
+/* A line of a process under one name: a queue, and its one hold or place at the
+ * server. */
 struct name {
     struct hf__queue queue;
     struct hf__line_entry line;
@@ -205,7 +205,7 @@ struct name {
     uint16_t lock, index;
 };
 
-/* The lines of a process to one name. */
+/* All lines of a process under one name. */
 struct lock {
     struct hf__line_set lines;
     struct hf__reader *spare;
@@ -215,7 +215,7 @@ struct lock {
 
 struct process {
     struct world *world;
-    uint32_t serial; /* its identity, which is its process in the history */
+    uint32_t serial; /* its number, also in the history; never reused */
     uint16_t index;
     bool alive;
     int64_t stopped_until;
@@ -242,8 +242,8 @@ struct entry {
     int64_t expiry; /* by the server's clock, or HF__NEVER */
     uint32_t lease_ms;
     bool fixed;
-    bool placed; /* granted, but ends when the place would have, unless an
-                    attempt arrives before */
+    bool placed; /* granted to a waiter that has sent no attempt since: ends
+                    when its place in the queue would have ended */
 };
 
 struct slot {

@@ -58,11 +58,12 @@ static bool answer_consider(struct et_request *a, const Etcd__KeyValue *kv)
     return !hf__et_needs_all(l);
 }
 
-/* Returns the create revision that ends this page: only newer entries of the
- * page count, and the next page begins at that revision. Returns 0 if this is
- * the last page. A transaction may have created several keys, which share a
- * revision and may not all be on this page. Therefore the page's last revision
- * is left to the next page, unless it fills a page of the largest size. */
+/* Returns the create revision that ends this page, whose entries go from the
+ * youngest to the oldest: only entries newer than that revision count, and the
+ * next page begins at it. Returns 0 if this is the last page. A transaction may
+ * have created several keys, which share a revision and may not all be on this
+ * page. Therefore the page's last revision is left to the next page, unless it
+ * fills a page of the largest size. */
 static int64_t answer_page_end(const struct et_request *a,
                                const Etcd__RangeAnswer *r)
 {
@@ -72,8 +73,8 @@ static int64_t answer_page_end(const struct et_request *a,
     return is_all && a->limit == ET_VIEW_MAX && last > 0 ? last - 1 : last;
 }
 
-/* Notes the entries in part i of the answer that are older than ours. Then
- * reads the next page, or lets the lock take its next step. */
+/* Notes those entries in part i of the answer that are older than the lock's
+ * own. Then reads the next page, or lets the lock take its next step. */
 static int answer_decide(struct et_request *a, const Etcd__TxnAnswer *t,
                          size_t i)
 {
@@ -112,7 +113,8 @@ static bool answer_is_ours(const struct et_lock *l, const Etcd__KeyValue *kv)
 }
 
 /* Handles an ENTER that created nothing: the entry exists already, or the guard
- * was deleted, or was written after the revision that the ENTER gave. */
+ * was deleted, or the guard was written after the revision that the ENTER
+ * required. */
 static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 {
     struct etcd *e = l->e;
@@ -122,7 +124,7 @@ static int answer_not_entered(struct et_lock *l, const Etcd__TxnAnswer *t)
 
     if (!mine || !guard)
         return HF_EPROTO;
-    if (!guard->n_kvs) /* the next greeting tells whether the lease is gone */
+    if (!guard->n_kvs) /* the next connection shows whether the lease is gone */
         return hf__grpc_leave(&e->g, "the client's key has been deleted");
     if (guard->kvs[0]->mod_revision > e->guard) /* otherwise the answer is
                                                    old */
@@ -255,8 +257,8 @@ static int answer_queue_read(struct et_request *a, const Etcd__TxnAnswer *t)
 
     if (t->succeeded)
         return answer_decide(a, t, 0);
-    /* Another client has deleted the entry, or this member does not have it
-     * yet. */
+    /* Another client has deleted the entry, or this member does not have the
+     * entry yet. So the entry may exist. */
     hf__et_lock_taken(l);
     l->maybe = true;
     hf__et_stepped(l, 0);

@@ -1,7 +1,8 @@
 /*
- * Renewals under way. A batch ends when all its parts have ended and a
- * keep-alive that was sent no earlier than the batch is confirmed, or can no
- * longer be confirmed. Then the batch is reported to the core.
+ * Renewals under way. A batch ends when all its parts have ended, and a
+ * keep-alive is confirmed that was sent with the batch or later. If no such
+ * keep-alive can still be confirmed, the batch fails. At its end the batch is
+ * reported to the core.
  */
 #ifndef HF_ETCD_BATCH_H
 #define HF_ETCD_BATCH_H

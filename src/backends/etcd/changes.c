@@ -109,8 +109,9 @@ int hf__et_listen(struct etcd *e, struct hf__query *q)
     }
     r->q = q;
     changes_begin(e, r);
-    /* A missing watch means that memory was short, unless the stream of watches
-     * has failed recently: stream and watch are then created later. */
+    /* If the watch is missing although the stream of watches has not failed
+     * recently (stream_at), memory was short. After a recent failure, the
+     * stream and the watch are created later. */
     if (!r->watch && e->core->now() >= e->stream_at) {
         hf__et_unlisten(e, on);
         return HF_ENOMEM;

@@ -9,10 +9,10 @@
  *   PERMIT  permit/<own>.<permits>.<size>
  *   LATCH   latch
  *
- * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits; Go
- * writes a number of 19 digits. A mutex may be called NAME/read: its <lease>
- * has at most 16 characters and <own> has more, so its entries differ from
- * those of the readers of NAME.
+ * <own> is "<lease>-<hold id>", both in hexadecimal, the lease in 16 digits.
+ * (The <own> of Go's RWMutex is a number of 19 digits.) A mutex may be called
+ * NAME/read: its <lease> has at most 16 characters and <own> has more, so its
+ * entries differ from those of the readers of NAME.
  */
 #ifndef HF_ETCD_ENTRY_H
 #define HF_ETCD_ENTRY_H

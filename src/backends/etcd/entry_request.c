@@ -126,10 +126,11 @@ bool hf__et_needs_all(const struct et_lock *l)
 }
 
 /* Adds a read of the youngest entries below NAME/. If a->below is set, only
- * entries older than a->below are read. Except in a safety look, the member may
- * answer without asking its leader: it has answered the ENTER or a later
- * greeting, so it has received every entry older than ours. An older entry that
- * the member does not have was deleted. */
+ * entries older than a->below are read. The member may answer without asking
+ * its leader, because it has answered the ENTER or a later greeting, and so has
+ * received every entry older than ours. An older entry that the member does not
+ * have was deleted. (A safety look, hf__et_is_safety_look(), goes
+ * through the leader.) */
 static void request_add_view(struct et_request *a, struct et_txn *t, char *end)
 {
     const struct et_lock *l = a->lock;

@@ -207,7 +207,8 @@ static int start_etcd(struct etcd *e, const struct hf__config *config)
     l->lost = "etcd: lost the connection";
     l->doubt = l->stream.tls ? "; is it etcd, with TLS?"
                              : "; is it etcd? With TLS it is etcds://";
-    l->goes_round = true; /* if a member stays silent, it tries the next */
+    /* If a member stays silent, the link tries the next one. */
+    l->goes_round = true;
     l->connect_ms = config->open_timeout_ms;
     l->silence_ms = etcd_silence_of(e, config);
     l->pause_ms = pause_ms < BACKOFF_MAX_MS ? pause_ms : BACKOFF_MAX_MS;
@@ -287,7 +288,7 @@ static hf__time etcd_next_timeout(void *self)
     return hf__et_timeout(self);
 }
 
-/* ---- questions about a name ---------------------------------------------- */
+/* ---- queries about a name ------------------------------------------------ */
 
 static int etcd_query(void *self, struct hf__query *q)
 {

@@ -28,7 +28,8 @@
  *   ROOT holdfast:mark/...       a request for a latch was counted (latch.c)
  *
  * where LEASE is the id in hexadecimal. Entries are ordered by their create
- * revision: the oldest holds the lock, and its create revision is the token.
+ * revision: the oldest entry of a mutex holds it. The create revision of a
+ * holder's entry is the token.
  * Keys below NAME/ count only if they have the form of an entry, so NAME/OTHER
  * is a lock of its own.
  *

@@ -18,7 +18,7 @@
 
 #define PAGE 500      /* a page has at most this many entries */
 #define SEEN_MAX 5000 /* no further page is read after this many entries */
-#define DOOMED 16     /* one transaction is about at most this many holders */
+#define DOOMED 16     /* at most this many holders in one transaction */
 
 struct seen {
     struct seen *next;
@@ -278,7 +278,7 @@ static int inspect_choose(struct inspection *k)
     k->is_known = true;
     if (any)
         return HF__PENDING;
-    if (k->is_unsure) /* deleted by us, or by other clients in the meantime */
+    if (k->is_unsure) /* their holds were ended, by us or by other clients */
         return HF__DONE;
     if (others)
         return HF_EBUSY;
@@ -337,7 +337,7 @@ static int inspect_broke(struct et_query *x, const Etcd__TxnAnswer *t)
     k->is_sent = false;
     if (t->succeeded)
         return inspect_strike(k) ? HF__PENDING : HF__DONE;
-    inspect_forget(k); /* an entry was deleted in the meantime: read again */
+    inspect_forget(k); /* an entry has gone since: read all of them again */
     return HF__PENDING;
 }
 

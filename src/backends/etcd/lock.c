@@ -80,10 +80,10 @@ void hf__et_detach(void *self, struct hf__remote *remote)
 
 /* ---- answers to the core ------------------------------------------------- */
 
-/* Returns true if at least half of the TTL of the client's lease is left. If
- * the hold has a fixed lease, that lease begins when the last confirmed
- * keep-alive (the proof) was sent; less than 1 % of it may then have passed
- * since. */
+/* Returns true if at least half of the TTL of the client's lease is left. A
+ * fixed lease of a hold begins when the last confirmed keep-alive (the proof)
+ * was sent. So for a hold with a fixed lease, less than 1 % of that lease must
+ * also have passed since then. */
 static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 {
     hf__time age = e->core->now() - e->proved;
@@ -95,8 +95,9 @@ static bool lock_is_proved(const struct etcd *e, const struct hf__req *req)
 
 /* Ends the attempt as QUEUED. etcd 3.4 delivers the events of a new watch up to
  * 100 ms late if something was written while the watch was created. Therefore
- * the core repeats the attempt after 5, 20 and 80 ms. After that it repeats the
- * attempt every 1.8 s, because the watch may have failed silently. */
+ * the core repeats the attempt after 5 ms, another 20 ms and another 80 ms.
+ * After that it repeats the attempt every 1.8 s, because the watch may have
+ * failed silently. */
 static void lock_queue(struct et_lock *l)
 {
     static const uint32_t pause_ms[ET_LOOKS] = {5, 20, 80, 1800};
@@ -196,7 +197,7 @@ static bool lock_is_dropped_beside(const struct et_lock *l)
 
 /* Returns true for a repeated attempt that must only read whether an unfair
  * mutex is taken. An ENTER would be stored by all members even if it creates
- * nothing, and a full server refuses it. */
+ * nothing, and a full server would refuse the ENTER. */
 static bool lock_only_looks(const struct et_lock *l)
 {
     return l->form == ET_FORM_UNFAIR && hf__et_is_safety_look(l) &&
@@ -387,9 +388,9 @@ static void lock_looked(struct et_lock *l, bool is_taken, int64_t view)
         lock_not_sent(l, rc);
 }
 
-/* A waiter for a latch waits only for the end of the round (latch.c) that its
- * first COUNT found, even if the latch is set again. A granted latch leaves
- * nothing to release. */
+/* A waiter for a latch waits only until the latch that its first COUNT found
+ * has reached 0 and was deleted (the end of that round, latch.c), even if the
+ * latch is set again. A granted latch leaves nothing to release. */
 void hf__et_counted(struct et_lock *l, int64_t round, int64_t view)
 {
     struct etcd *e = l->e;

@@ -47,8 +47,9 @@ void hf__et_has_written(struct et_lock *);
 /* Grants the locks that wait for a keep-alive, if that keep-alive is confirmed
  * now. Returns false if some locks wait for a later keep-alive. */
 bool hf__et_locks_proved(struct etcd *);
-/* Handles the end of the connection. If nothing is under way for a request of
- * the core, that request ends as EUNKNOWN. The bells of queued locks ring. */
+/* Handles the end of the connection. The core's attempts, releases and abandons
+ * for which no request is under way end as EUNKNOWN. The bells of queued locks
+ * ring. */
 void hf__et_locks_down(struct etcd *);
 
 #endif

@@ -96,10 +96,11 @@ struct et_lock {
     enum et_awaits awaits;
     uint64_t hold_id; /* hold id of the entry */
     int64_t rev;      /* create revision of the entry; 0 if not known */
-    int64_t since_ms; /* when it was created or granted, by the wall clock */
+    int64_t since_ms; /* when the entry was created, or the lock granted, by the
+                         wall clock */
     uint8_t form;     /* enum et_form */
     uint8_t other;    /* EMISMATCH: the form of the entry that was found */
-    uint32_t size;    /* EMISMATCH: the size of that semaphore, or 0 */
+    uint32_t size;    /* EMISMATCH: size of the semaphore found, or 0 */
     int16_t verdict;  /* code with which the attempt ends once the entry is
                          dropped, or 0 */
     bool maybe, doubt, is_late; /* see the table above */
@@ -113,7 +114,7 @@ struct et_lock {
     struct hf__req *attempt;      /* the pending attempt; or NULL */
     struct hf__req *let_go;       /* the pending release or abandon; or NULL */
     struct et_request *under_way; /* the request about this entry; or NULL */
-    unsigned writes; /* unanswered writes of the holder; a DROP waits */
+    unsigned writes; /* the holder's unanswered writes; a DROP waits for them */
     struct et_watch *watch[ET_WATCHES]; /* a QUEUED lock waits for an event of
                                            the first */
     struct et_watch *own;               /* on the lock's own entry; or NULL */

@@ -27,8 +27,9 @@ static size_t renew_sort(struct hf__batch *b)
     return n;
 }
 
-/* Counts a part of the batch that was sent. `rc` is the result of sending; if
- * it is an error, sets the results of the part's items instead. */
+/* Handles the sending of a part of the batch. If it has succeeded (rc is 0),
+ * counts the part as under way; otherwise sets the results of the part's
+ * items. */
 static void renew_count(struct hf__batch *b, size_t from, size_t len, int rc)
 {
     if (rc)

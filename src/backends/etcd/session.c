@@ -50,8 +50,9 @@ static bool session_is_stale(struct grpc *g, const struct grpc_call *c)
                                 hf__et_says(c, "user name is empty"))));
 }
 
-/* Returns the error code for a failed step of the greeting. (A call that a load
- * balancer answers also ends as GRPC_ODD.) */
+/* Returns the error code for a failed step of the greeting. (If a load balancer
+ * answers in place of the server, the call ends as GRPC_ODD, too; with status
+ * 14, unavailable, that is no protocol error.) */
 static int session_code_of_step(const struct grpc_call *c)
 {
     int code = hf__et_code_of(c);
@@ -355,7 +356,7 @@ static int session_guarded(struct grpc_call *c, hf__time now)
     if (revision <= 0)
         return hf__et_odd(e);
     e->guard = revision;
-    if (!e->heard) /* hf_ask calls before this concern no hold of this lease */
+    if (!e->heard) /* earlier hf_ask calls concern no hold of this lease */
         hf__et_heard(e, e->guard);
     for (struct et_lock *l = e->locks; l; l = l->next)
         l->doubt = false;
@@ -388,8 +389,9 @@ static void session_up(struct grpc *g, hf__time now)
 
 /* ---- the lease ----------------------------------------------------------- */
 
-/* Handles the answer to a keep-alive. Without a lease, the answer is about the
- * previous lease. It is ignored, because the connection is about to end. */
+/* Handles the answer to a keep-alive. If the client has no lease now, the
+ * answer is about its previous lease, and is ignored, because the connection is
+ * about to end. */
 static int session_kept(struct grpc_call *c, const uint8_t *p, size_t len,
                         hf__time now)
 {

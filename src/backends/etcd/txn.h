@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ET_OPS 64 /* at most, in the two branches together */
+#define ET_OPS 64 /* of both branches together, at most */
 
 enum et_branch { ET_THEN, ET_ELSE };
 

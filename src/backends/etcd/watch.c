@@ -44,7 +44,7 @@ struct et_watch {
     struct et_watch **place; /* without a lock: where the pointer to this watch
                                 is */
     int64_t id;
-    int64_t revision; /* events after this are reported; 0 if unconfirmed */
+    int64_t revision; /* later events are reported; 0 if unconfirmed */
     int64_t reported; /* revision of the last event */
     unsigned idle;    /* events since the lock last waited for this watch */
     enum et_wait how;

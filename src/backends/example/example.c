@@ -5,7 +5,7 @@
  *
  *   example://host[:7007]
  *
- * Both sides send lines of text. A client is identified by a random number, a
+ * A message is a line of text. A client is identified by a random number, a
  * hold by its client and the core's hold id. Numbers are decimal, times are in
  * ms, and a name is hexadecimal because it may contain any byte.
  *
@@ -18,13 +18,13 @@
  *
  * The server answers in the order of the requests. Lost answers are harmless
  * because of these rules:
- * - TAKE, DROP and KEEP identify everything by the hold, so a line that is sent
- *   again has the same effect. TAKE of a hold that exists extends it, and is
- *   answered with the same token.
+ * - TAKE, DROP and KEEP identify everything by the hold, so a message that is
+ *   sent again has the same effect. TAKE of a hold that exists extends it, and
+ *   is answered with the same token.
  * - A hold lasts as long as its lease, by the server's clock; a place in the
  *   queue lasts as long as its connection.
- * - The HELLO of a client ends its earlier connection: no line that is still
- *   under way there is executed after a line of the new connection.
+ * - The HELLO of a client ends its earlier connection: no message that is still
+ *   under way there is executed after a message of the new connection.
  *
  * Every function is called with the client's mutex held, so there is no lock.
  * No slot calls core->done(): if a write of a slot fails, the following
@@ -336,8 +336,8 @@ static int example_announced(struct example *x, uint64_t hold_id, bool is_lost)
     return 0;
 }
 
-/* Handles a line. Returns 0, or EPROTO, which closes the connection because the
- * answers no longer match the requests. */
+/* Handles a message. Returns 0, or EPROTO, which closes the connection because
+ * the answers no longer match the requests. */
 static int example_answer(struct example *x, const char *line)
 {
     char word[16];

@@ -39,8 +39,9 @@ void hf__my_bell_give_back(struct mysql *m, const struct my_lock *lock)
         hf__my_aside(m, "do release_lock('hfb:%h')", lock->hash, MY_HASH_LEN);
 }
 
-/* Behind a proxy that shares connections, the id may be that of a different
- * connection, and KILL QUERY would then end a statement of another client. */
+/* Behind a proxy that shares connections, `thread` may be the id of another
+ * client's connection, and KILL QUERY would then end a statement of that
+ * client. */
 void hf__my_ring(struct mysql *m, uint64_t thread)
 {
     if (thread && !m->is_proxied)

@@ -1,8 +1,9 @@
 #include "clock.h"
 
 /* Stores the server's clock with the time at which the answer arrived. The
- * server read its clock earlier than that. An estimate from these two values is
- * therefore never ahead of the server's clock. */
+ * server read its clock before that time. The stored value plus the time that
+ * has passed since the arrival is therefore never ahead of the server's
+ * clock. */
 void hf__my_clock(struct mysql *m, uint64_t us)
 {
     m->server_us = us;

@@ -66,8 +66,8 @@ int hf__my_submit(struct mysql *m, struct hf__req *req)
     int rc;
 
     /* Once a request is put off, all later ones are put off too, until
-     * hf__my_pump() calls go_on(): only ready() and advance() can make room for
-     * more. */
+     * hf__my_pump() calls go_on(). hf__my_pump() is called in ready() and
+     * advance(), and only these two can make room for requests. */
     if (!hf__link_wanted(&m->cmd.link) || m->put_off || !cmd_fits(m, req)) {
         m->put_off = true;
         return HF__LATER;
@@ -203,9 +203,9 @@ static void cmd_try_again(struct mysql *m, const struct my_flight *f)
 }
 
 /* Ends the connection, because a new connection, perhaps to another server, may
- * work. A renewal fails with the server's message. Any other request goes back
- * to the core if the server refused it before doing anything for it; otherwise
- * it ends with HF_EUNKNOWN. */
+ * work. If the answered request is a renewal, it fails with the server's
+ * message. Any other request goes back to the core if the server refused it
+ * before doing anything for it; otherwise it ends with HF_EUNKNOWN. */
 static int cmd_leave(struct mysql *m, const struct my_answer *a)
 {
     struct my_flight *f = (struct my_flight *)a->sent;
@@ -219,8 +219,9 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
     return hf__link_why(&m->cmd.link, HF_EBACKEND, "%.160s", a->last->text);
 }
 
-/* Returns true for requests that the core itself sends again. They are not sent
- * again here, because the core lets the requests of other callers go first. */
+/* Returns true for requests that the core itself sends again after a failure.
+ * They are not sent again here, because the core first sends the requests of
+ * other callers. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
@@ -287,8 +288,8 @@ static void cmd_up(struct my_conn *c, hf__time now)
     struct mysql *m = c->owner;
 
     (void)now;
-    /* Only the first connection has the time limit of hf_open(). From now on
-     * the limit is connect_ms. */
+    /* Until the client's first connection is up, connecting is limited by the
+     * time limit of hf_open(). From now on the limit is connect_ms. */
     hf__my_aim(m, c, &m->peer, m->connect_ms);
     m->here.addr[0] = m->peer.addr[c->link.walk.at];
     m->here.len = 1;
@@ -335,7 +336,9 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            back = *f; /* given back last, because it is the oldest */
+            /* Given back after the unsent requests: each request goes in front
+             * of those given back before it, and this one is the oldest. */
+            back = *f;
             continue;
         }
         cmd_failed(m, f, code == HF_EPROTO ? code : HF_EUNKNOWN);
@@ -349,7 +352,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
     /* If the server has just refused the connection, the parked requests fail
-     * with its error, unless the link tries another address at once. */
+     * with the same code, unless the link tries another address at once. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

@@ -1,7 +1,8 @@
 /*
- * Requests of every kind in flight on the command connection, cmd. They are
- * sent and answered in the order of submission. A request that cannot be sent
- * now goes back to the core (HF__LATER, core->unsent), which keeps it.
+ * Sends requests of every kind on the command connection (cmd), and keeps track
+ * of those in flight. They are sent and answered in the order of submission. A
+ * request that cannot be sent now goes back to the core (HF__LATER,
+ * core->unsent), which keeps it.
  *
  * The slots (lock.c, renew.c, query.c) submit requests. A table of struct
  * my_op, which mysql.c fills, states which functions write a request, read its
@@ -14,7 +15,8 @@
 
 #include "mysql.h"
 
-/* how often a request is sent if other transactions are in its way */
+/* How often, at most, a request is sent again if other transactions were in its
+ * way. */
 #define MY_TRIES 10
 
 /* A packet in flight on cmd. */

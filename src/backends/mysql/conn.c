@@ -8,9 +8,9 @@
 #include <string.h>
 
 #define COM_QUERY 3
-/* The limit of the memory for an answer. It is higher than that of the answer's
- * length, because small values grow: a NULL takes 1 byte on the wire and 16 in
- * a row. */
+/* The limit of the memory for an answer. It is higher than MY_ANSWER_MAX, the
+ * limit of an answer's length, because small values grow: a NULL takes 1 byte
+ * on the wire and 16 in a row. */
 #define ARENA_MAX (4u * MY_ANSWER_MAX)
 #define IN_MIN 1024
 #define IN_KEPT 65536 /* a larger buffer is freed once it is empty */
@@ -232,8 +232,8 @@ static int conn_answered(struct my_conn *c, hf__time now)
 
 /* Handles a packet that answers no request. Before the server ends the
  * connection, it may send an ERR packet with the reason, with any sequence
- * number. Returns a code that ends the connection: HF_EPROTO for any other
- * packet. */
+ * number. Returns a code that ends the connection: HF_EBACKEND for such an ERR
+ * packet, HF_EPROTO for any other packet. */
 static int conn_said_end(struct my_conn *c, struct my_cursor body)
 {
     char text[160];
@@ -313,8 +313,8 @@ static int conn_keep_input(struct my_conn *c, const char *bytes, size_t len)
     return 0;
 }
 
-/* Packets are read in place, unless the beginning of a packet was kept
- * earlier. */
+/* Packets are read directly from `bytes`, unless the beginning of a packet was
+ * kept earlier. */
 static int conn_feed(struct my_conn *c, const char *bytes, size_t len,
                      hf__time now)
 {
@@ -358,7 +358,8 @@ static int conn_secured(void *self, hf__time now)
     return hf__my_login_send(self);
 }
 
-/* The link flushes after greet(), but not after data(). */
+/* While the connection is being set up, this function flushes what it has
+ * written: the link flushes after greet(), but not after data(). */
 static int conn_data(void *self, const char *bytes, size_t len, hf__time now)
 {
     struct my_conn *c = self;

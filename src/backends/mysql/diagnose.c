@@ -3,11 +3,11 @@
  *
  * First, each right is tested by a statement that changes no row. All these
  * statements are sent in one packet. The server stops at the first error in the
- * packet; the statements that remain are then sent in another packet.
- * query->count is the number of the first right that has not been tested yet;
- * query->token has a bit for each missing right. After that, the server's
- * variables, its status, the engines of the tables and the user's account are
- * read.
+ * packet; the statements after it are then sent in another packet. query->count
+ * is the index of the first right that has not been tested yet; query->token
+ * has a bit for each missing right. After all rights have been tested, the
+ * server's variables, its status, the engines of the tables and the user's
+ * account are read.
  */
 #include "diagnose.h"
 
@@ -150,7 +150,7 @@ static bool diagnose_find_durable(struct mysql *m, struct hf__query *q,
 
 /* In a Galera cluster clients poll (session.c). If two nodes grant the same
  * name at the same time, the cluster refuses one of the two commits, and the
- * client of that grant attempts again. */
+ * client whose commit was refused attempts again. */
 static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
                                  const struct my_result *status)
 {
@@ -290,7 +290,9 @@ static void diagnose_find_connections(struct mysql *m, struct hf__query *q,
     bool is_own = own_most && own * most > used * own_most, is_full;
     const char *limit = is_own ? "max_user_connections" : "max_connections";
 
-    if (is_own) { /* a larger part of the user's own limit is in use */
+    /* A larger part of max_user_connections is in use than of
+     * max_connections. */
+    if (is_own) {
         most = own_most;
         used = own;
     }
@@ -345,7 +347,8 @@ static bool diagnose_is_whole(const struct my_result *first)
     return hf__my_at(first, ACCOUNT)->rows != NULL;
 }
 
-/* Notes which right was refused, and tests the remaining rights. */
+/* Notes the right that was refused, if any, and tests the rights after it. If
+ * none is left, sends the statements that read the settings. */
 static int diagnose_tried(struct mysql *m, struct hf__query *q,
                           const struct my_answer *a)
 {

@@ -83,8 +83,9 @@ static void error_advise_column(const char *error, const struct my_table *t,
 }
 
 /* Advises how to repair an error like "INSERT command denied to user 'shop'@'%'
- * for table ...". SELECT is the first right that a client needs: if it is
- * missing, the advice is for all tables. */
+ * for table ...". A client uses SELECT before any other right. If SELECT is
+ * missing on one table, the user probably has no rights at all, so the advice
+ * is for all tables. */
 static void error_advise_right(const char *error, size_t table,
                                const char *database, char *to, size_t size)
 {

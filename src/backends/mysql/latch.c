@@ -60,8 +60,9 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
     "holdfast_locks where name=%N),(select " IN_USE                            \
     " from holdfast_locks l where name=%N)"
 
-/* Notes the request. The caller appends the rest of the condition under which
- * the request is noted. The column `answer` is 0 until the answer is known. */
+/* Writes a row for the request, if the request is not void yet and the
+ * condition that follows this text holds. The column `answer` is 0 until the
+ * answer is known. */
 #define PUT_REQUEST                                                            \
     "delete from holdfast_requests where name=%N and keep_until<" MY_NOW       \
     ";insert ignore into holdfast_requests(name,owner,request,answer,"         \
@@ -109,8 +110,9 @@ int hf__my_latch_counted(struct mysql *m, struct hf__query *q,
         return HF_EPROTO;
     hf__my_clock(m, hf__my_num(row, 0));
     left = hf__my_num(row, 2);
-    was_late = !row->value[1].text; /* the answer is also NULL if nothing was
-                                       left to count */
+    /* The answer is NULL if the request was void when the server executed it,
+     * or if a request to count down found a count of 0. */
+    was_late = !row->value[1].text;
     if (hf__my_num(row, 1) != 1 && hf__my_num(row, 3))
         return m->core->why(m->client, HF_EMISMATCH,
                             "the name is in use as another kind of lock");

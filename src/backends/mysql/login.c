@@ -26,7 +26,7 @@
 #define MORE 0x01
 #define SWITCH 0xfe
 #define ERR 0xff
-/* The kinds of MORE of caching_sha2_password. */
+/* The second byte of a MORE packet of caching_sha2_password. */
 #define SHA2_DONE 3
 #define SHA2_FULL 4
 
@@ -203,9 +203,9 @@ static bool login_uses(const struct my_conn *c, const char *plugin)
     return strcmp(c->plugin, plugin) == 0;
 }
 
-/* Returns whether the client has the plugin. If the client lacks the server's
- * default plugin, the login begins with mysql_native_password. The server then
- * switches to the plugin of the user. */
+/* Returns whether the client implements the plugin. If the client lacks the
+ * server's default plugin, the login begins with mysql_native_password. The
+ * server then switches to the plugin of the user. */
 static bool login_is_known(const struct my_conn *c)
 {
     return login_uses(c, "mysql_native_password") ||
@@ -446,8 +446,8 @@ static int login_more(struct my_conn *c, struct my_cursor *body, hf__time now)
         return 0;
     case SHA2_FULL:
         /* The password is sent only over a private connection. On any other
-         * connection, the server would send a public key to encrypt the
-         * password, and an attacker could replace that key. */
+         * connection, it would have to be encrypted with a public key that the
+         * server sends, and an attacker could replace that key. */
         return login_is_private(c)
                    ? login_send_password(c)
                    : REFUSED(c, now, HF_EAUTH,

@@ -166,7 +166,7 @@
 /* The bits of such an insert id. */
 enum {
     HOLDER_RINGS = 1, /* the holder owns the bell */
-    HAVE_BELL = 2,    /* cmd owns the bell, which is of no use */
+    HAVE_BELL = 2,    /* cmd owns the bell, although the attempt was refused */
     OTHER_KIND = 4,
     IS_FREE = 8,    /* the lock is free, but others go first */
     LEFT_SHIFT = 4, /* the bits above: us until the lease ends */
@@ -237,9 +237,10 @@ void hf__my_mutex_take(struct mysql *m, const struct hf__req *req)
     hf__my_sql(&m->cmd, statements[lock->step]);
 }
 
-/* The bell is released after the row, so that the waiter that the bell wakes
- * finds the row free. If cmd no longer owns the bell, the last result is the
- * connection id of the waiter that must be woken. */
+/* The bell is released after the UPDATE, so that the waiter that the bell wakes
+ * finds the row free. If cmd does not own the bell, the second statement
+ * returns the connection id of the first waiter, which the client then wakes by
+ * KILL QUERY. */
 void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
 {
     const struct my_lock *lock = req->remote->impl;
@@ -247,8 +248,8 @@ void hf__my_mutex_drop(struct mysql *m, const struct hf__req *req)
     hf__my_sql(&m->cmd, "update holdfast_locks set lease_until=" MY_PAST
                         " where name=%N and kind=1 and owner=%O and hold=%H "
                         "and lease_until>" MY_NOW);
-    if (lock->attempt_id ==
-        req->hold_id) /* otherwise the bell belongs to the next hold */
+    if (lock->attempt_id == req->hold_id) /* after a later attempt the bell
+                                             belongs to that attempt */
         hf__my_sql(&m->cmd, ";select if(release_lock('hfb:%Q')=1,0,"
                             "is_used_lock('hfq:%Q'))");
 }

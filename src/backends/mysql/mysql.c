@@ -294,12 +294,12 @@ static hf__time mysql_next_timeout(void *self)
 }
 
 /* HF_CAP_EVENTS promises that every release wakes the first waiter. Only the
- * mutex has it: any client can release the bell, without a special right. For
- * the other kinds, the client that releases wakes the waiter by KILL QUERY. The
- * server refuses this KILL if the waiter has logged in as a different user,
- * unless the client has the right to end statements of other users. (Behind a
- * proxy that shares connections, a client wakes no waiter of any kind;
- * docs/guarantees/mysql.md says so.) */
+ * mutex has this capability, because to release the bell a client needs no
+ * special right. For the other kinds, the client that releases wakes the waiter
+ * by KILL QUERY. The server refuses this KILL if the waiter has logged in as a
+ * different user, unless the client has the right to end statements of other
+ * users. (Behind a proxy that shares connections, a client wakes no waiter of
+ * any kind; docs/guarantees/mysql.md says so.) */
 #define SHARED                                                                 \
     (HF_CAP_FAIR | HF_CAP_UNFAIR | HF_CAP_LEASE | HF_CAP_DURABLE |             \
      HF_CAP_INSPECT | HF_CAP_WANTED | HF_CAP_PUT)

@@ -75,11 +75,12 @@ struct my_lock {
     struct hf__remote *remote;
     struct my_wait *wait; /* the connection that waits for it, or NULL */
     struct my_lock *next_nap;
-    struct hf__req *napping; /* a paused attempt; the lock is in m->naps */
+    struct hf__req *napping; /* a paused attempt, or NULL; if set, the lock is
+                                in m->naps */
     hf__time nap_until;      /* when the attempt is sent again */
     uint64_t attempt_id;     /* the hold id of the last attempt */
-    uint64_t round; /* for a latch, its token when the wait began; 0 if not read
-                       yet */
+    uint64_t round; /* for a latch, its token when the wait began; 0 if the
+                       token has not been read yet */
     uint64_t reported_id; /* the hold id that `reported` is about */
     uint64_t reported;    /* how many asks were reported to the program */
     uint8_t hash[MY_HASH_LEN];
@@ -104,7 +105,8 @@ struct mysql {
     struct net_endpoint here; /* the address that cmd is connected to */
     struct my_login login;
     uint32_t tags;
-    uint32_t made_tables; /* how many tables this hello has found or created */
+    uint32_t made_tables; /* how many tables the hello of cmd has found or
+                             created */
     struct my_conn cmd;
     uint8_t owner[MY_OWNER_LEN];
     char host[65];
@@ -117,19 +119,22 @@ struct mysql {
     bool wants_alone;  /* a transaction waits until nothing is in flight */
     bool must_poll;    /* the URL has wait=poll or wait_connections=0 */
     bool listens;      /* the program has an event handler */
-    bool has_stray;    /* the server still runs an earlier connection */
+    bool has_stray;    /* the server may still run an earlier connection of this
+                          client */
     bool is_proxied;   /* a proxy may share connections: no KILL is sent */
     const char *polls; /* why waiting clients poll, or NULL if they queue */
     /* The server's clock was at least server_us when our clock was
      * server_at. */
     uint64_t server_us;
     hf__time server_at;
-    uint32_t renew_ms; /* the shortest lease that is being renewed */
+    uint32_t renew_ms; /* the shortest TTL that is being renewed */
     size_t renewing;
     struct my_wait *waits;
     uint32_t waits_len, waits_most;
-    hf__time waits_from;     /* when the next connection may be created */
-    uint32_t waits_pause_ms; /* the pause after the last loss, or 0 */
+    hf__time waits_from;     /* the time from which connections may be created
+                                again */
+    uint32_t waits_pause_ms; /* the pause after the last loss of a waiting
+                                connection, or 0 */
     struct my_lock *naps;    /* locks that pause between two attempts */
     uint8_t tries;           /* while a request is sent again, how often it was
                                 sent before; otherwise 0 */

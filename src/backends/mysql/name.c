@@ -10,7 +10,8 @@ void hf__my_hash(const struct mysql *m, const char *name, size_t len,
 {
     char text[64 + 1 + HF_NAME_MAX];
     uint8_t digest[SHA256_DIGEST_LENGTH];
-    /* user locks are common to all databases of the server */
+    /* The hash includes the database, because user locks are common to all
+     * databases of the server. */
     size_t used = strlen(m->login.database) + 1;
 
     memcpy(text, m->login.database, used);

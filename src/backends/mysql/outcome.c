@@ -6,8 +6,8 @@
 #include "wait.h"
 #include "wire.h"
 
-/* A waiter that is not the first also checks the row occasionally, in case its
- * connection is dead, or another program owns the queue's user lock. */
+/* A waiter also attempts on cmd after this time, in case its waiting connection
+ * is dead, or another program owns the queue's user lock. */
 #define CHECK_MS 4000        /* the shortest time between checks */
 #define CHECK_SPREAD_MS 4000 /* a random time up to this is added */
 #define NAPS 3               /* how often an attempt may pause */
@@ -125,8 +125,8 @@ static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
 }
 
 /* Returns the pause before the next check, in ms. The first waiter also checks
- * when the lease ends, because the process that owns the bell may be
- * stopped. */
+ * at the time at which the hold in its way expires, because the process that
+ * owns the bell may be stopped. */
 static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                                 const struct my_place *p)
 {

@@ -15,8 +15,8 @@
 
 #define LIST_ROWS 1000
 
-/* Copies how many asks were already reported, so that they are not reported
- * again after a downgrade. */
+/* Copies to the lock that replaces this one after a downgrade how many asks
+ * were already reported, so that they are not reported again. */
 static void query_go_along(const struct my_lock *lock, struct my_lock *into)
 {
     into->reported_id = lock->reported_id;
@@ -453,7 +453,7 @@ static int query_written(struct mysql *m, struct hf__query *q,
 /* ---- sending, answers --------------------------------------------------- */
 
 /* For each request, the function that reads its answer; and its statements, or
- * the function that writes them if letters are not enough. */
+ * the function that writes them if they depend on more than the letters. */
 static const struct {
     /* Returns HF__DONE, HF__PENDING if the request was sent again, or a code;
      * HF_EPROTO ends the connection. */

@@ -16,12 +16,12 @@
 #include "wire.h"
 
 #define CHUNK 256
-/* The minimum time to wait for an answer, however short the leases are. A
- * connection that needs more time is too slow for so short a lease. */
+/* The minimum time to wait for an answer, however short the TTLs are. A
+ * connection that needs more time is too slow for so short a TTL. */
 #define PATIENCE_MIN_MS 200
 
 /* Limits the time to wait for an answer, so that a renewal can be repeated more
- * than once before the lease ends. */
+ * than once before the hold expires. */
 static void renew_hurry(struct mysql *m)
 {
     uint32_t ms = m->renew_ms / 6, most = m->cmd.link.silence_ms;
@@ -104,7 +104,8 @@ static int renew_send_chunk(struct mysql *m, struct hf__batch *b,
         return HF_ENOMEM;
     f->first = first;
     f->len = len;
-    if (b->chunks) /* leases count from the time of the first packet */
+    /* The deadlines of all holds count from the time of the first packet. */
+    if (b->chunks)
         b->req.sent_at = before;
     return 0;
 }
@@ -140,7 +141,7 @@ static void renew_landed(struct mysql *m, struct hf__batch *b)
 
 enum { HOLD, ASKS, TOKEN, ROW };
 
-/* Makes one report of all asks since the last renewal. */
+/* Makes one report of all asks that were not reported before. */
 static void renew_report_asks(struct mysql *m, const struct hf__renewal *item,
                               const struct my_row *row)
 {

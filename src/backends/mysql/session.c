@@ -23,7 +23,8 @@
  * idle_s seconds of silence, statements have no time limit except while they
  * wait for a row, and nothing depends on the server's defaults. The executable
  * comments make the server itself select the setting of MariaDB or that of
- * MySQL: the client cannot, because the version that it got may be anything. */
+ * MySQL: the client cannot select it, because a proxy may have invented the
+ * version that the client got. */
 void hf__my_put_session(const struct mysql *m, struct my_conn *c,
                         uint32_t idle_s)
 {

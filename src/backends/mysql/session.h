@@ -4,7 +4,7 @@
  * created), and whether the thread of an earlier connection is still running.
  *
  * cmd.c and wait.c call these functions, most of them from the hello of a
- * connection; a code that is returned there ends the connection. mysql.c calls
+ * connection; a code that the hello returns ends the connection. mysql.c calls
  * hf__my_aim(). The client's mutex is held.
  */
 #ifndef HF_MYSQL_SESSION_H

@@ -72,7 +72,8 @@ void hf__my_share_drop(struct mysql *m)
                         ";select is_used_lock('hfq:%Q')");
 }
 
-/* Deletes expired holds, and shortens odd leases (MY_ODD). */
+/* Deletes expired holds, and shortens the rows for which MY_ODD is true: their
+ * lease_until is too far in the future. */
 static void share_tidy(struct mysql *m, const struct hf__remote *r)
 {
     hf__my_aside(

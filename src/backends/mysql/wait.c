@@ -41,7 +41,7 @@
 /* An unused connection is closed before the server does so. */
 #define LINGER_MS 500
 /* If a connection could not be opened, or the server refused a statement on it,
- * no new one is created for this long. */
+ * no other waiting connection is created for this long. */
 #define REFUSED_MS 1000
 /* The pause after a connection was lost. It is 0, unless the loss follows the
  * end of the last pause within LOST_SOON_MS; in that case it doubles, from
@@ -167,7 +167,9 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
         return hf__my_hello_refused(c, a);
     w->skips_bell = r->error && w->state == MY_QUEUES;
     if (r->error)
-        w->turn_s = 0; /* it is not known which statements were executed */
+        /* It is not known which statements were executed, so the wait_timeout
+         * of the session is not known either. */
+        w->turn_s = 0;
     if (w->state == MY_QUEUES && !wait_is_yes(r)) {
         wait_say(w);
         return 0;

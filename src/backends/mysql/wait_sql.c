@@ -6,9 +6,11 @@
 #include <string.h>
 
 #define MY_TURN_S 1
-#define QUEUE_S 86400 /* after this time it queues again */
-/* How long to wait for the bell before the row is checked, in s: KNOW_S before
- * the client knows that it is the first, BELL_S afterwards. */
+/* The limit of GET_LOCK for the queue, in s. After that the connection queues
+ * again. */
+#define QUEUE_S 86400
+/* How long to wait for the bell before the row is checked, in s: KNOW_S if the
+ * client does not know yet that it is the first, else BELL_S. */
 #define KNOW_S "1"
 #define BELL_S "1.5" /* MySQL rounds it */
 
@@ -70,7 +72,7 @@ void hf__my_wait_put(struct my_wait *w, enum my_wait_state state)
 
     hf__my_bind_lock(w->m, c, w->lock);
     /* The letters that name.h does not bind: %M is the number of permits, %G
-     * the round of a latch. */
+     * the token of a latch when the wait began. */
     hf__my_bind_number(c, 'M', w->permits);
     hf__my_bind_number(c, 'G', w->lock->round);
     if (w->turn_s != turn_s)

@@ -264,7 +264,7 @@ static bool wire_is_end(const struct my_cursor *body)
 
 static uint64_t wire_end_status(struct my_cursor *body)
 {
-    hf__my_get(body, 3); /* the type, the number of warnings */
+    hf__my_get(body, 3); /* skips the type and the number of warnings */
     return hf__my_get(body, 2);
 }
 

@@ -44,8 +44,8 @@ struct my_row {
  * the my_answer_fn returns. */
 struct my_result {
     struct my_result *next;
-    uint64_t affected, insert_id; /* if the statement returns no rows */
-    size_t columns, rows_len;     /* columns is 0 if it returns no rows */
+    uint64_t affected, insert_id; /* of a statement without a result set */
+    size_t columns, rows_len;     /* columns is 0 if there is no result set */
     struct my_row *rows;          /* the first row, or NULL */
     uint16_t error;               /* the error number, or 0 */
     const char *text;             /* message of the error; terminated */

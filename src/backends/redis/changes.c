@@ -215,7 +215,9 @@ void hf__rd_changes_move(struct redis *r, hf__time now)
         hf__link_start(l, now);
     hf__link_advance(l, now);
     if (l->state == NET_UP && r->watchers.due)
-        hf__link_await(l, now); /* pipe.c awaits only the replies to commands */
+        /* pipe.c sets a time limit only for the replies to commands; this one
+         * is for the confirmations. */
+        hf__link_await(l, now);
     if (now >= changes_next_ping(l))
         changes_begin(r, "PING", 0);
     hf__net_flush(&l->stream);

@@ -85,7 +85,9 @@ struct rd_chan *hf__rd_chan_next(const struct redis *r, const struct rd_chan *c)
 void hf__rd_ring_one(struct redis *r, struct rd_lock *lock)
 {
     if (lock->attempting)
-        lock->rang = true; /* the reply may be older than this event */
+        /* The reply to the attempt may be older than this event, so the lock
+         * must attempt again after the reply. */
+        lock->rang = true;
     else if (lock->waits)
         r->core->bell(r->client, lock->remote);
 }

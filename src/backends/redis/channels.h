@@ -1,8 +1,8 @@
 /*
  * The names that locks of this client wait for or have waited for lately, the
- * locks of each name, and the functions that ring them, that is, tell a waiting
- * lock to attempt again (core->bell). subscribe.c decides which channels of the
- * server belong to a name.
+ * locks of each name, and the functions that ring these locks, that is, make a
+ * waiting lock attempt again (core->bell). subscribe.c decides which channels
+ * of the server belong to a name.
  *
  * A chan (struct rd_chan) exists from the first wait for its name. When the
  * last lock has stopped waiting for the name, the chan lingers: its channels

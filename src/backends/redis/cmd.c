@@ -1,10 +1,10 @@
 /*
- * The owner of the command connection (cmd.h).
+ * Callbacks of the command connection (cmd.h).
  *
  * When the connection breaks, a request fails with EUNKNOWN if a byte of its
- * command was written, because the server may have executed the command. Any
- * other request is given back to the core, which sends it again. Renewals are
- * an exception: they fail with EUNKNOWN in either case.
+ * command was written, because the server may have executed the command. A
+ * request of which no byte was written is given back to the core, which sends
+ * it again. Renewals are an exception: they fail with EUNKNOWN in either case.
  */
 #include "cmd.h"
 
@@ -213,7 +213,9 @@ static int cmd_clock_reply(struct rd_pipe *p, struct rd_sent *sent,
         s > UINT32_MAX * 2LL || us < 0)
         return HF_EPROTO;
     r->server_us = s * 1000000 + us;
-    r->server_at = r->core->now(); /* the arrival: the estimate is not ahead */
+    /* Take the time of the arrival, so that the estimate is never ahead of the
+     * server's clock. */
+    r->server_at = r->core->now();
     r->server_ahead = 0;
     return info && info->type == REDIS_REPLY_STRING
                ? hf__rd_refuse_old(p, info->text, RD_OLDEST, now)
@@ -299,7 +301,9 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
-    hf__rd_hurry(r); /* the batch that the core has parked may have expired */
+    /* The batch that the core has parked may have expired. If so, the limit for
+     * renewals no longer applies. */
+    hf__rd_hurry(r);
     r->core->trouble(r->client, l->text);
     if (p->sents.len || r->doubts.len)
         r->core->why(r->client, HF_EUNKNOWN, "%s", l->text);
@@ -313,7 +317,7 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     cmd_unsend(r);
     r->core->why(r->client, code, "%s", l->text);
     /* A refusal by the server fails all parked requests, unless the link tries
-     * another address now. */
+     * another address at once. */
     if (l->refused_at == now && l->timer > now)
         r->core->refuse(r->client, code);
 }

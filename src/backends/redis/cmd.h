@@ -1,6 +1,6 @@
 /*
- * The owner of the command connection (redis.cmd): it passes each reply to the
- * file that handles it, converts error replies into results, and decides what
+ * The callbacks of the command connection (redis.cmd): they pass each reply to
+ * the file that handles it, convert error replies into results, and decide what
  * happens to the commands in flight when the connection is lost. All functions
  * are called with the client's mutex held.
  */

@@ -92,7 +92,9 @@ static void diagnose_find_role(struct redis *r, struct hf__query *q,
              "down");
 }
 
-/* Returns whether what a failover does depends on the server's settings. */
+/* Returns whether diagnose_find_replicas() can judge a failover: there are
+ * replicas, at least as many as replicas= requires, and the server is known to
+ * be a master. */
 static bool diagnose_has_replicas(const struct redis *r,
                                   const struct hf__query *q)
 {

@@ -67,8 +67,8 @@ bool hf__rd_clock(struct redis *r, const struct rd_node *node, hf__time sent_at)
     if (!hf__rd_int(node, &server_us) || server_us <= 0 ||
         server_us > INT64_MAX / 2)
         return false;
-    /* The server read its clock after `sent_at`, but the estimate takes the
-     * reading for the time at `sent_at`. The estimate is therefore never behind
+    /* The server read its clock after `sent_at`, but the estimate treats the
+     * reading as the time at `sent_at`. The estimate is therefore never behind
      * the server's clock, and hf__rd_valid_until() is never too early. */
     r->server_us = server_us;
     r->server_at = sent_at;

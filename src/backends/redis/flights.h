@@ -21,8 +21,10 @@ struct redis;
 struct rd_flight {
     struct rd_sent sent;
     struct hf__req *req;             /* the request, or NULL if it has ended */
-    const struct hf__remote *remote; /* an ATTEMPT's; NULL once detached */
-    uint64_t hold_id;    /* or the number of a proof (same_server.h) */
+    const struct hf__remote *remote; /* of an ATTEMPT; NULL once the remote is
+                                        detached */
+    uint64_t hold_id;                /* the hold id, or the number of a proof
+                                        (same_server.h) */
     hf__time ahead;      /* redis.server_ahead at the time of sending */
     uint32_t first, len; /* of a RENEW: the items of the batch */
     uint8_t op;          /* enum hf__op; 0 for a proof */

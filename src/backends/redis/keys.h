@@ -1,8 +1,9 @@
 /*
  * From the name of a lock to its keys and channels at the server, Redisson's
  * and our own. These functions need no client and no connection. The file lists
- * the keys of both dialects and of Redlock, because a lock must not have a name
- * that could be one of these keys (hf__rd_reserved()).
+ * the keys that dialect=redisson, dialect=string and Redlock use, because a
+ * lock must not have a name that could be one of these keys
+ * (hf__rd_reserved()).
  */
 #ifndef HF_REDIS_KEYS_H
 #define HF_REDIS_KEYS_H
@@ -12,8 +13,8 @@
 
 #define RD_KEY_MAX (HF_NAME_MAX + 64) /* a name with the longest prefix */
 
-/* A token counter lives this long after its last grant, or ten leases if that
- * is longer. */
+/* A token counter lives this long after its last grant, or ten times the TTL of
+ * that grant if that is longer. */
 #define RD_TOKEN_TTL_MS 86400000LL
 
 enum rd_key {

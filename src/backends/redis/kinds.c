@@ -1,6 +1,7 @@
 /*
- * The commands of all kinds, in both dialects. Their scripts are in lua/; all
- * scripts of the same verb begin with the same arguments.
+ * The commands of all kinds, for dialect=redisson and dialect=string. Their
+ * scripts are in lua/; all scripts of the same verb begin with the same
+ * arguments.
  */
 #include "kinds.h"
 
@@ -26,8 +27,8 @@ static int64_t kinds_token_ttl(const struct redis *r, uint32_t lease_ms)
     return ttl > RD_TOKEN_TTL_MS ? ttl : RD_TOKEN_TTL_MS;
 }
 
-/* Returns the lease, in ms, with which a releasing holder may hand the lock
- * over to this waiter, or 0 if the lock must not be handed over. */
+/* Returns the TTL, in ms, with which a releasing holder may hand the lock over
+ * to this waiter, or 0 if the lock must not be handed over. */
 static int64_t kinds_hand_ms(const struct redis *r, const struct hf__req *req)
 {
     return req->fixed || req->lease_ms < RD_HAND_MIN_MS || r->doubts.need

@@ -1,7 +1,8 @@
 /*
- * Encodes requests of every kind, in both dialects, and the requests that read
- * or change the count of a latch: which script is sent, with which keys and
- * arguments. lock.c decides what is sent and reads the replies of the verbs.
+ * Encodes requests of every kind, for dialect=redisson and dialect=string, and
+ * the requests that read or change the count of a latch: which script is sent,
+ * with which keys and arguments. lock.c decides what is sent and reads the
+ * replies to attempts, releases and abandons.
  */
 #ifndef HF_REDIS_KINDS_H
 #define HF_REDIS_KINDS_H

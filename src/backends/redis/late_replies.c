@@ -7,12 +7,12 @@
  * abandon after that time. No request waits for the reply to this abandon.
  *
  * The server's clock decides when the attempt is too old, and the client only
- * estimates that clock: the server writes its time into a reply at some moment
- * between the sending of the command and the arrival of the reply. The estimate
- * may therefore be ahead by as much as that interval, and the server may refuse
- * the attempt that much later than expected. If the interval is longer than
- * MARGIN, the abandon is sent twice: at the expected time, and one such
- * interval later.
+ * estimates that clock. The server writes its time into a reply at some moment
+ * between the sending of the command and the arrival of the reply; the client
+ * treats it as the time of the sending. The estimate may therefore be ahead by
+ * as much as that interval, and the server may refuse the attempt that much
+ * later than the client expects. If the interval is longer than MARGIN, the
+ * abandon is sent twice: at the expected time, and one such interval later.
  */
 #include "late_replies.h"
 
@@ -46,8 +46,9 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        return; /* if the attempt is executed late, only the end of its lease
-                   frees the lock */
+        /* If the attempt is executed late, the lock is free only when the TTL
+         * has passed. */
+        return;
     l->hold_id = f->hold_id;
     l->at = at;
     l->doubt = f->ahead > MARGIN ? f->ahead : 0;
@@ -58,7 +59,8 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
     memcpy(l->name, m->name, m->name_len);
     l->next = r->late;
     r->late = l;
-    r->core->due(r->client, at); /* a thread must drive the client then */
+    r->core->due(r->client, at); /* at that time a thread must drive the
+                                    client */
 }
 
 void hf__rd_late_over(struct redis *r, uint64_t hold_id)
@@ -98,7 +100,7 @@ void hf__rd_late_move(struct redis *r, hf__time now)
             l->at += l->doubt;
             l->doubt = 0;
             r->core->due(r->client, l->at);
-            continue; /* the second time may have passed already */
+            continue; /* the second abandon may be due already */
         }
         *at = l->next;
         r->core->free(r->client, l);

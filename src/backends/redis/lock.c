@@ -20,10 +20,11 @@
 
 #include <string.h>
 
-/* When the holder's lease ends, all waiters try again at random times within an
- * interval, which begins RD_EXPIRY_SLACK_MS after the end of the lease. The
- * interval grows by RD_EXPIRY_EACH_MS with each waiter, from RD_EXPIRY_MIN_MS
- * to RD_EXPIRY_MAX_MS. */
+/* When the hold in the way expires, all waiters try again at random times
+ * within an interval, which begins RD_EXPIRY_SLACK_MS after that. For the first
+ * waiters the interval lasts RD_EXPIRY_MIN_MS. For the others it grows by
+ * RD_EXPIRY_EACH_MS with each waiter, from RD_EXPIRY_MIN_MS to
+ * RD_EXPIRY_MAX_MS. */
 #define RD_EXPIRY_SLACK_MS 2
 #define RD_EXPIRY_EACH_MS 2
 #define RD_EXPIRY_MIN_MS 8
@@ -135,8 +136,8 @@ int hf__rd_abandon(void *self, struct hf__req *req)
 
     hf__rd_late_over(r, req->hold_id);
     hf__rd_held_end(r, req->remote, req->hold_id);
-    /* A repeated abandon may be about an earlier hold id than that of the
-     * current attempt. */
+    /* A repeated abandon may be about a hold id that is older than that of the
+     * latest attempt. */
     if (lock->attempt_id != req->hold_id)
         return req->remote->kind == HF_LATCH
                    ? HF__DONE
@@ -146,7 +147,8 @@ int hf__rd_abandon(void *self, struct hf__req *req)
     lock->attempting = false;
     hf__rd_wait_end(r, req->remote, r->core->now());
     if (!lock->sent || req->remote->kind == HF_LATCH)
-        return HF__DONE; /* the server does not know this hold id */
+        return HF__DONE; /* the server has no hold of this id: no attempt was
+                            sent, or it is a latch */
     return hf__rd_submit(r, req, hf__rd_verb_encode);
 }
 
@@ -159,7 +161,7 @@ static int64_t lock_clamp(int64_t n, int64_t low, int64_t high)
 
 /* What a reply says about the caller's place in the queue. */
 struct place {
-    int64_t ttl_ms;  /* rest of the holder's lease; -1: unknown */
+    int64_t ttl_ms;  /* ms until the hold in the way expires; -1: unknown */
     int64_t foreign; /* 1 if the holder is no holdfast client */
     int64_t waiting; /* number of waiters */
     int64_t near;    /* 1: among the first, 2: among the last, 0: neither */
@@ -186,11 +188,11 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
     return 1 + hf__chance(&r->chance, (uint32_t)most);
 }
 
-/* Returns the time, in ms, until the next poll of a waiter that gets no
- * messages. No messages come if the dialect is `string` and the holder is no
- * holdfast client, if the server forbids our channels, or while messages are
- * not trusted (RD_SUB_LIVE). The waiter polls about every 100 ms at first, then
- * less and less often, down to once a second. */
+/* Returns the time, in ms, until the next poll of a waiter that cannot rely on
+ * messages: with dialect=string if the holder is no holdfast client, if the
+ * server refuses our subscriptions, or while messages are not trusted
+ * (RD_SUB_LIVE). The waiter polls about every 100 ms at first, then less and
+ * less often, down to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};
@@ -230,9 +232,9 @@ void hf__rd_grant(struct redis *r, struct hf__req *req, hf__time now)
 }
 
 /* Returns whether a message for this waiter may have been missed. That is so in
- * two cases: the waiters of its name, or all waiters, were rung during the
- * attempt, when this lock did not count as a waiter yet; or so many early
- * messages arrived that one was overwritten. */
+ * two cases: the waiters of its name, or all waiters, were rung after the
+ * attempt was sent, when this lock did not count as a waiter yet; or so many
+ * early messages arrived that one was overwritten. */
 static bool lock_missed_something(const struct redis *r,
                                   const struct rd_lock *lock)
 {
@@ -313,9 +315,9 @@ static int lock_taken(struct redis *r, const struct rd_flight *f, int64_t what,
         hf__rd_finish(r, req, HF__BUSY);
         return 0;
     case RD_STALE:
-        /* The attempt was too late by our estimate of the clock, so the script
-         * did nothing. The reply has improved the estimate: send the attempt
-         * again. */
+        /* The script did nothing, because the time limit that the client had
+         * computed for the attempt from its estimate of the server's clock was
+         * over. The reply has improved the estimate: send the attempt again. */
         rc = hf__rd_verb_encode(r, req);
         if (rc)
             hf__rd_finish(r, req, rc);

@@ -12,9 +12,9 @@
 #define RD_LEASE_BITS 23 /* in ms: 2.3 h; longer leases count as 2.3 h */
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
 
-/* A lock is not handed over to a waiter whose lease is fixed or shorter than
- * this. The lease would count from the waiter's latest attempt, which may be
- * seconds old, so too little of a short lease might be left. */
+/* A lock is not handed over to a waiter whose lease is fixed, or whose TTL is
+ * shorter than this. The TTL would count from the waiter's latest attempt,
+ * which may be seconds old, so too little of a short TTL might be left. */
 #define RD_HAND_MIN_MS 6000
 /* How many permits one hold may have at most, and how many permits one script
  * may renew at most. Each permit is a command inside a script, and a script
@@ -31,11 +31,12 @@ struct rd_lock {
     uint64_t attempt_id;  /* hold id of the latest attempt */
     union {
         uint64_t token; /* of a hold that was handed over, or 0 */
-        uint64_t round; /* latch: the round it waits for, or 0 */
+        uint64_t round; /* of a latch: number of its latest setting
+                           (wait_latch.lua), or 0 */
     };
     hf__time sent_at; /* when the latest answered attempt was sent */
-    uint32_t seen_ms; /* low bits of the server's clock in the reply */
-    /* The shortest lease requested under attempt_id, in ms. */
+    uint32_t seen_ms; /* low bits of the server's time in the latest reply */
+    /* The shortest TTL requested under attempt_id, in ms. */
     uint32_t lease_ms : RD_LEASE_BITS;
     uint32_t polls : 3;  /* number of polls without messages, capped */
     bool sent : 1;       /* the server may know attempt_id */

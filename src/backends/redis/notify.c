@@ -117,11 +117,11 @@ void hf__rd_wished(struct redis *r, const char *number)
 }
 
 /* Notes the broken hold, and reports it if messages are trusted now
- * (RD_SUB_LIVE). If they are not, it is reported when a proof has succeeded,
- * unless a failed renewal shows the loss before. The token is compared too,
- * because the same hold id may have been granted again since. A hold that is
- * not known is noted too, because the reply that grants it may not have been
- * read yet. */
+ * (RD_SUB_LIVE). Otherwise the hold is reported after the next successful
+ * proof, unless a failed renewal has reported the loss before. The message
+ * names the token too, because the same hold id may have been granted again
+ * since. A hold that is not known is noted too, because the reply that grants
+ * it may not have been read yet. */
 void hf__rd_broken(struct redis *r, const char *numbers)
 {
     char *rest;

@@ -6,9 +6,9 @@
  * stays empty, and nothing is reported.
  *
  * lock.c and renew.c report what is held, subscribe.c passes the messages here,
- * and same_server.c decides when they are trusted. The list needs struct
- * rd_held, which extends struct rd_lock, so that programs without a handler use
- * no memory for it.
+ * and same_server.c decides when they are trusted. Only the locks of a program
+ * that listens are of struct rd_held, which extends struct rd_lock, so that
+ * other programs use no memory for the list.
  */
 #ifndef HF_REDIS_NOTIFY_H
 #define HF_REDIS_NOTIFY_H

@@ -3,11 +3,12 @@
  * and commands, which are answered in the order of sending. It does not depend
  * on locks. A client of several servers has several pipes.
  *
- * The client's mutex is held in all functions. The owner's callbacks are called
- * from hf__link_ready(), hf__link_advance() and hf__link_fail() on p->link,
- * never from a function that sends. The owner starts, drives and fails the
- * link. It reads the link's state, text and where, and sets the fields that
- * link.h marks as the owner's, except talk, owner and understood.
+ * The client's mutex is held in all functions. The owner of a pipe is the file
+ * that uses it. The owner's callbacks (struct rd_owner) are called from
+ * hf__link_ready(), hf__link_advance() and hf__link_fail() on p->link, never
+ * from a function that sends. The owner starts, drives and fails the link. It
+ * reads the link's state, text and where, and sets the fields that link.h marks
+ * as the owner's, except talk, owner and understood.
  */
 #ifndef HF_REDIS_PIPE_H
 #define HF_REDIS_PIPE_H

@@ -55,8 +55,8 @@ static const enum rd_key rw_args[] = {RD_CHANNEL_RW, RD_MARK_RW, RD_KEY_BASE};
 static const enum rd_key string_args[] = {RD_CHANNEL_SEM, RD_MARK_SEM,
                                           RD_CHANNEL_LATCH};
 
-/* Encodes a downgrade, which does not move the end of the lease. If the hold is
- * renewed automatically, a renewal follows at once. */
+/* Encodes a downgrade, which does not change when the hold expires. If the hold
+ * is renewed automatically, a renewal follows at once. */
 static int query_encode_downgrade(struct redis *r, struct hf__query *q)
 {
     struct net_out *o = query_begin(r, q, RD_DOWNGRADE, 4);
@@ -186,7 +186,9 @@ static void query_add_info(hf_party *p, hf_info *info,
     s = hf__cut(&at, end, '\n', &len);
     info->fairness = len && *s == 'f' ? HF_FAIR : HF_UNFAIR;
     p->since_unix_ms = strtoll(hf__cut(&at, end, '\n', &len), &since_end, 10);
-    /* The token counter may have expired. */
+    /* The token is written here because the counter that INSPECT has read
+     * (info->token) may have expired. It is missing if an older holdfast wrote
+     * the string. */
     if (*since_end == ' ')
         p->token = strtoull(since_end, NULL, 10);
     if (p->token > info->token)
@@ -554,8 +556,8 @@ static int query_broken(struct redis *r, struct hf__query *q,
 {
     int64_t was_held;
 
-    /* The reply is an array if the command was too late by our old estimate of
-     * the clock. */
+    /* The reply is an array if the command was refused as too late: its time
+     * limit came from our old estimate of the server's clock. */
     if (reply->type == REDIS_REPLY_ARRAY) {
         if (!hf__rd_clock(r, hf__rd_at(reply, 1), q->req.sent_at))
             return HF_EPROTO;

@@ -55,8 +55,8 @@ struct redis {
     struct rd_late *late;
     struct rd_doubts doubts;
     unsigned renewing;       /* number of batches of renewals under way */
-    uint32_t renew_lease_ms; /* the shortest lease in the batches under way and
-                                in the parked one */
+    uint32_t renew_lease_ms; /* the shortest TTL in the batches under way and in
+                                the parked one */
     hf__time renew_until; /* when the batch that the core has parked expires, or
                              0 if no batch is parked */
     int64_t server_us;    /* the server's clock at server_at, or 0 if unknown */

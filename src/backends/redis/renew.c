@@ -21,7 +21,7 @@
 
 #include <string.h>
 
-/* Notes the shortest lease of a batch, unless another batch has a shorter one.
+/* Notes the TTL of a batch and `until`, unless another batch has a shorter TTL.
  * `until` is when the batch expires if the core has parked it, or 0 if it was
  * sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
@@ -81,7 +81,9 @@ static void renew_put_item(struct net_out *o, const struct hf__renewal *item)
     if (m->kind != HF_RWLOCK)
         return;
     hf__rd_put_key(o, RD_KEY_BASE, m->name, m->name_len);
-    if (m->mode == HF_READ) /* the downgrade may have been lost */
+    /* If a downgrade was lost, the script repeats it, and publishes on this
+     * channel. */
+    if (m->mode == HF_READ)
         hf__rd_put_key(o, RD_CHANNEL_RW, m->name, m->name_len);
     else
         hf__rd_put(o, "", 0);
@@ -105,7 +107,8 @@ int hf__rd_renew_chunk(struct redis *r, struct hf__batch *b, uint32_t first,
     o = hf__rd_call(r, &b->req, s, keys * len, 2 + args * len, size + 64);
     if (!o)
         return HF_ENOMEM;
-    if (b->chunks) /* all leases count from the first chunk */
+    /* The deadlines of all holds count from the first chunk. */
+    if (b->chunks)
         b->req.sent_at = sent_at;
     f = hf__rd_newest(r);
     f->first = first;
@@ -177,9 +180,9 @@ void hf__rd_renew_failed(struct redis *r, const struct rd_flight *f, int code)
     hf__rd_renew_landed(r, b);
 }
 
-/* Handles the reply to a chunk that was too late by our estimate of the
- * server's clock. The reply improves the estimate, so the chunk may still be
- * valid. */
+/* Handles the reply to a chunk that was refused as too late, because its time
+ * limit came from an inexact estimate of the server's clock. The reply improves
+ * the estimate; if the chunk is still valid, it is sent again. */
 static int renew_too_late(struct redis *r, const struct rd_flight *f,
                           const struct rd_node *reply)
 {
@@ -212,7 +215,8 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
         item->result = is_ours ? HF__DONE : HF_ENOTOWNER;
         if (!is_ours)
             hf__rd_held_end(r, item->remote, item->hold_id);
-        if (!is_ours) /* an old copy of its attempt may still be executed */
+        /* The attempt that led to this hold may still be executed late. */
+        if (!is_ours)
             hf__rd_late_over(r, item->hold_id);
     }
     if (!hf__rd_doubt(r, f))

@@ -12,8 +12,8 @@
 #include "subscribe.h"
 
 /* The limit on how long the server may be silent during renewals is at least
- * this, even if the leases are very short. A connection with a longer round
- * trip is closed then, but it would be of no use for such leases. */
+ * this, even if the TTLs are very short. A connection with a longer round trip
+ * is closed then, but it would be of no use for such TTLs. */
 #define RENEW_PATIENCE_MIN_MS 200
 
 bool hf__rd_is_renewing(const struct redis *r)

@@ -12,8 +12,9 @@
  * the proof has succeeded, waiters poll, and "you hold it" only means "try"
  * (subscribe.c).
  *
- * The scripts do the rest: they publish "you hold it" only if their own server
- * counts a listener, and then it is true (lua/README.md).
+ * After the proof, "you hold it" is true whenever it arrives, because the
+ * scripts publish it only if their own server counts a listener
+ * (lua/README.md).
  */
 #include "same_server.h"
 

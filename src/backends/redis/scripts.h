@@ -17,8 +17,8 @@
  * Safety polls, in case a message was lost. The first waiters in the queue and
  * the last ones poll after RD_POLL_MS, minus a random part, so a free lock is
  * taken within 2 s. The waiters between them poll at random times, less often
- * the more waiters there are, up to RD_POLL_MAX_MS. All waiters poll when the
- * holder's lease ends (lock.c).
+ * the more waiters there are, up to RD_POLL_MAX_MS. All waiters also poll when
+ * the hold in their way expires (lock.c).
  *
  * It would not be enough if only the first waiters polled often: several
  * hand-overs in a row may remove them before the waiters after them have polled

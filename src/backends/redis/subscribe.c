@@ -455,12 +455,12 @@ static void subscribe_complete(struct rd_lock *lock,
  * that the lock was handed over; token 0 means "try". If the hold is no longer
  * wanted, its release is already under way.
  *
- * The lease of a hand-over counts from the attempt that <seen> identifies, so
- * the message is valid only together with the reply to that attempt. If a later
- * attempt has been answered since, the hold may have ended and the lock may
- * have another holder. The waiter then only tries again. It also only tries
- * again while the message may come from a server other than that of the replies
- * (same_server.c), and if replicas= is set (replica.c). */
+ * The deadline of a hold that was handed over counts from the attempt that
+ * <seen> identifies, so the message is valid only together with the reply to
+ * that attempt. If a later attempt has been answered since, the hold may have
+ * ended and the lock may have another holder. The waiter then only tries again.
+ * It also only tries again while the message may come from a server other than
+ * that of the replies (same_server.c), and if replicas= is set (replica.c). */
 static void subscribe_called(struct redis *r, const char *text, const char *end)
 {
     enum hf_kind kind = *text == 'r'   ? HF_RWLOCK

@@ -221,8 +221,8 @@ static void diagnose_find_each(struct redlock *rl, struct rl_checkup *c,
         FIND(OK, subject, "%s", well);
 }
 
-/* Adds the rights that a user needs, without checking them; the finding
- * "locking" shows whether the rights of this user suffice. */
+/* Adds a finding with the rights that a user needs, without checking them; the
+ * finding "locking" shows whether the rights of this user suffice. */
 static void diagnose_find_rights(struct redlock *rl, struct rl_checkup *c)
 {
     char rules[600];

@@ -61,7 +61,8 @@ struct rl_hold {
     int64_t ahead_us; /* servers reserve tokens up to `base` plus this */
     uint32_t lease_ms;
     uint32_t rounds;       /* number of the latest ballot of this hold */
-    uint32_t good;         /* round of the last renewal that succeeded */
+    uint32_t good;         /* number of the last renewal ballot that
+                              succeeded */
     hf__time sent_at;      /* before the first byte of the attempt was sent */
     hf__time gone_at;      /* when all keys of the hold will have expired */
     struct rl_poll poll;   /* the ballot for everything but renewals */

@@ -1,6 +1,6 @@
 /*
  * Redlock: a lock on the majority of several independent Redis servers, each of
- * which has a string as in the `string` dialect. Only the unfair mutex.
+ * which has the same string as with dialect=string. Only the unfair mutex.
  *
  * An attempt (struct rl_hold) has a value that was never used before, and is
  * sent to all servers at once. The commands to a server, by letter
@@ -8,7 +8,7 @@
  *
  *   g  grant   sets the key if it does not exist, and returns a number, `base`,
  *              that is not below any token to which this server has agreed
- *   r  raise   a second round: announces that this token will be used
+ *   r  raise   a second ballot: announces that this token will be used
  *   k  keep    a renewal
  *   d  drop    a release
  *   u  undo    the grant failed
@@ -22,15 +22,16 @@
  *        UNDONE <---------+                                    DROPPED
  *
  * The token is the highest base of the majority M plus one. A server that
- * returned b gives no other attempt a base below b + `ahead`. If the token is
- * not above that limit at any server of M, it is used at once: every later
- * holder shares a server with M and gets a higher token. Otherwise the token is
- * written to a majority first. tests/sim has a model of this (redlock-model).
+ * returned b gives no other attempt a base below b + rl_hold.ahead_us. If the
+ * token is not above that limit at any server of M, it is used at once: every
+ * later holder shares a server with M and gets a higher token. Otherwise the
+ * token is written to a majority first. tests/sim has a model of this
+ * (redlock-model).
  *
- * A lease counts from the first byte of the attempt or the renewal. A server
+ * A deadline counts from the first byte of the attempt or the renewal. A server
  * that may have lost its memory (because it was started less than max_lease
  * ago, or another process answers at its address) is out: nothing is sent to it
- * until all leases that it may have lost have ended.
+ * until all holds that it may have lost have expired.
  *
  * All functions are called with the client's mutex held, except open().
  *

@@ -409,7 +409,7 @@ static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
         result = vote_why_not(rl, &h->poll, now);
     else if (!req->may_queue)
         result = HF__BUSY;
-    else /* after split votes the pause is short */
+    else /* if not `taken`, the pause is the shortest */
         req->poll_at = now + vote_pause(rl, taken ? now - lock->seen_at : 0);
     vote_report(rl, &h->poll, result);
     vote_forget(rl, h);

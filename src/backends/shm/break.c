@@ -40,9 +40,9 @@ static bool break_is_here(struct shm *s, unsigned index, unsigned cell)
     return hf__shm_queue_next(s, index, cell) == cell;
 }
 
-/* Returns the token of the hold that the cell had when the word was read,
- * before this call. Returns 0 if the token is not known yet because the owner
- * has not seen its grant. */
+/* Returns the token of the hold that the cell had when the caller read the
+ * word. Returns 0 if the token is not known yet because the client that owns
+ * the cell has not seen its grant. */
 static uint64_t break_token_of(struct shm *s, struct shm_entry *e,
                                unsigned cell)
 {

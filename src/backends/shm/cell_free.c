@@ -6,8 +6,9 @@
 #include "shared_word.h"
 #include "watch.h"
 
-/* Clears the cell's name first: a client that saw a wait of this cell in a
- * queue must not mistake the next owner's wait for that wait. */
+/* Clears the cell's name first: a client that saw this cell wait in a queue
+ * must not mistake the wait of the next client that takes the cell for the old
+ * one. */
 void hf__shm_cell_free(struct shm_cell *c)
 {
     atomic_store_explicit(&c->name, SHM_NO_NAME, memory_order_relaxed);
@@ -37,8 +38,9 @@ void hf__shm_cell_drop(struct shm *s, unsigned cell)
     unsigned index = atomic_load(&c->name) % SHM_NAMES;
 
     SHM_POINT();
-    /* A cell whose permits could not be given back stays in its list. After its
-     * owner has died, another client takes it back. */
+    /* A cell whose permits could not be given back stays in its list. After the
+     * client that owns the cell has died, another client gives the permits
+     * back. */
     if ((atomic_load(&s->file->entry[index].cells[cell / 64]) >> cell % 64 &
          1) &&
         !free_leave_entry(s, index, cell))

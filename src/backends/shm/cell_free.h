@@ -1,6 +1,6 @@
 /*
- * Gives cells back. The caller owns the cell; or it holds the table lock and
- * buries the client that owned the cell.
+ * Gives cells back. The caller either owns the cell, or holds the table lock
+ * and buries the dead client that owned the cell.
  */
 #ifndef HF_SHM_CELL_FREE_H
 #define HF_SHM_CELL_FREE_H

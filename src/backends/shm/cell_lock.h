@@ -1,7 +1,7 @@
 /*
- * A lock of any kind but the mutex. It holds and waits with a cell, which it
- * keeps while it is idle if enough cells are free. The caller has the mutex of
- * the line (struct hf__remote) locked.
+ * A lock of any kind but the mutex. The lock holds and waits with a cell. An
+ * idle lock keeps its cell if enough cells are free. The caller has the mutex
+ * of the line (struct hf__remote) locked.
  */
 #ifndef HF_SHM_CELL_LOCK_H
 #define HF_SHM_CELL_LOCK_H

@@ -1,6 +1,8 @@
 /*
- * Takes free cells without the table lock. Each client begins its search at the
- * number of its slot, so that clients do not all try the same cell.
+ * Takes free cells. The search needs no lock; the table lock is taken only if
+ * no cell is free, to take back the cells of dead clients. The number of a
+ * client's slot decides where its search begins, so that clients do not all try
+ * the same cell.
  */
 #include "cell_take.h"
 

@@ -1,6 +1,7 @@
 /*
- * Takes a free cell of the file. Needs no lock, but may briefly take the table
- * lock to take back the cells of dead clients.
+ * Takes a free cell of the file. The caller need not hold a lock. If no cell is
+ * free, the function briefly takes the table lock to take back the cells of
+ * dead clients.
  */
 #ifndef HF_SHM_CELL_TAKE_H
 #define HF_SHM_CELL_TAKE_H

@@ -46,9 +46,10 @@ static int slot_take_locked(struct shm *s, struct shm_thread *me, uint32_t n,
     return 0;
 }
 
-/* Finds a free slot and locks its byte. The byte of a free slot may still be
- * locked, by a child process of a client that had the slot and was killed. A
- * slot whose byte is unlocked is preferred. Returns 0 if no slot is free. */
+/* Finds a free slot and tries to lock its byte; *has_byte says whether that
+ * succeeded. The byte of a free slot may still be locked, by a child process of
+ * a client that had the slot and was killed. A slot whose byte is unlocked is
+ * preferred. Returns 0 if no slot is free. */
 static uint32_t find_slot_locked(struct shm *s, bool *has_byte)
 {
     uint32_t found = 0;
@@ -110,8 +111,8 @@ static void slot_give_byte(struct shm *s, uint32_t n)
 }
 
 /* Needs no lock: it removes only what belongs to this client, and frees the
- * slot last. If the table lock is taken, unused names are left for other
- * clients to take back. */
+ * slot last. If another thread holds the table lock, the names that become
+ * unused are left for other clients to take back. */
 void hf__shm_slot_give(struct shm *s)
 {
     uint32_t n = s->me & SHM_SLOT_MASK;

@@ -11,8 +11,9 @@
  * true, also frees the entries that are unused after that; the caller must then
  * hold the table lock. */
 void hf__shm_sweep_client(struct shm *, uint32_t slot, bool reclaim);
-/* Takes back what all clients that are gone have left. If many slots are in
- * use, each process tests the file locks of only some of them. */
+/* Takes back what all clients that are gone have left. The caller holds the
+ * table lock. If many slots are in use, each process tests the byte locks of
+ * only some of them. */
 void hf__shm_bury_all_locked(struct shm *);
 /* Takes back what the client `owner` left, if it is gone. Does nothing if
  * another thread holds the table lock. */

@@ -22,7 +22,7 @@
 #define FIND(level, subject, ...)                                              \
     s->core->find(s->client, q, HF_LEVEL_##level, subject, __VA_ARGS__)
 
-/* Writes "ann (1000)", or only the number. */
+/* Writes "ann (1000)", or only the number if the user has no name. */
 static void diagnose_name_user(struct shm *s, uid_t uid, char *to, size_t size)
 {
     struct passwd entry, *found = NULL;
@@ -34,8 +34,8 @@ static void diagnose_name_user(struct shm *s, uid_t uid, char *to, size_t size)
     s->core->free(s->client, buf);
 }
 
-/* Writes "locks (1001: ann, bob)". Users whose primary group this is are not
- * listed. */
+/* Writes "locks (1001: ann, bob)". Users who have the group only as their
+ * primary group are not listed. */
 static void diagnose_name_group(struct shm *s, gid_t gid, char *to, size_t size)
 {
     struct group entry, *found = NULL;
@@ -95,9 +95,10 @@ static void diagnose_read_setting(const char *path, bool *removes)
         fclose(f);
 }
 
-/* Without a RemoveIPC= setting, logind deletes the files. The files in the
- * directory logind.conf.d are read after logind.conf, in alphabetical order of
- * their names, and the last setting counts. */
+/* If no RemoveIPC= setting is found, logind's default applies: it deletes the
+ * files of users who log out. The configuration files in the directory
+ * logind.conf.d are read after logind.conf, in alphabetical order of their
+ * names, and the last setting counts. */
 bool hf__shm_logind_removes(const char *conf)
 {
     struct dirent **list = NULL;

@@ -44,8 +44,9 @@ static bool directory_is_empty(int dir_fd)
     return empty;
 }
 
-/* Returns whether the directory is incomplete because the process that created
- * it was killed before it gave the directory to the group. */
+/* Returns whether the directory looks incomplete: it is empty and not yet
+ * accessible to the group, although mode= in the URL lets the group write. Its
+ * creator was probably killed before it gave the directory to the group. */
 static bool directory_is_half_made(const struct shm *s,
                                    const struct shm_location *p,
                                    const struct stat *st)
@@ -71,8 +72,9 @@ static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
     return hf__shm_refuse_errno(s, p->dir, "open the directory");
 }
 
-/* Gives the directory to the group and sets its mode. The mode has the sticky
- * bit, so that a member of the group cannot remove the files of another. */
+/* Gives the directory to the group and sets its mode. If the group may write,
+ * the mode has the sticky bit, so that a member of the group cannot remove the
+ * files of another. */
 static int directory_give_rights(struct shm *s, const struct shm_location *p,
                                  struct stat *st)
 {
@@ -109,8 +111,9 @@ static int directory_await_rights(struct shm *s, const struct shm_location *p,
     return 0;
 }
 
-/* Without the sticky bit, any user who may write to the directory could replace
- * the file. */
+/* Refuses a directory in which a user could replace the file of another user,
+ * or that keeps the group out. Without the sticky bit, any user who may write
+ * to the directory could replace the file. */
 static int directory_check_rights(struct shm *s, const struct shm_location *p,
                                   const struct stat *st)
 {
@@ -162,7 +165,7 @@ int hf__shm_directory_open(struct shm *s, const struct shm_location *p)
         (made || directory_is_half_made(s, p, &st)))
         rc = directory_give_rights(s, p, &st);
     if (rc && made)
-        rmdir(p->dir); /* with mode 0700 it would lock the group out */
+        rmdir(p->dir); /* its mode 0700 would lock the group out */
     if (rc || (rc = directory_await_rights(s, p, &st)) ||
         (rc = hf__shm_check_owner(s, p, p->dir, &st)))
         return rc;

@@ -3,15 +3,16 @@
  * mode, size or header is refused, with its name and the reason, and is not
  * changed: another user may be using it, or may have planted it. There are two
  * exceptions: a file or directory that a killed process left incomplete is
- * completed, and a file of another version of holdfast is initialised again if
- * no client uses it.
+ * completed; and a file from another version of holdfast, from an earlier boot
+ * or from other namespaces is initialised again if no client uses it.
  *
  * Every client holds a shared flock(2) on the file while the client is open. A
  * client that gets the exclusive flock is therefore the only client. It
  * initialises the file if the file is new, or if the file is from an earlier
- * boot or from other namespaces. The magic (of a new file) and the boot id (of
- * an old file) are written last: if a client is killed while it initialises the
- * file, the next client starts again.
+ * boot or from other namespaces. (It empties a file from another version, which
+ * is then like a new one.) The magic (of a new file) and the boot id (of an old
+ * file) are written last: if a client is killed while it initialises the file,
+ * the next client starts again.
  *
  * The file is allocated in full, so that a full disk is an error here and not a
  * SIGBUS later. A client does not survive the truncation of the file.
@@ -39,7 +40,8 @@ static void file_unmap(struct shm *s)
         munmap(s->file, sizeof(struct shm_file));
     s->file = NULL;
     if (s->fd >= 0) {
-        flock(s->fd, LOCK_UN); /* a child may keep the descriptor open */
+        flock(s->fd, LOCK_UN); /* needed if a child process has the descriptor
+                                  open */
         close(s->fd);
     }
     s->fd = -1;
@@ -225,7 +227,7 @@ static int file_check_header(struct shm *s, const struct shm_location *p)
 }
 
 /* Initialises the file. Needs the exclusive flock. Tokens continue to rise: the
- * highest token of the old file is the floor of the new one. */
+ * highest token of the old contents becomes `floor` in the header. */
 static int file_initialise(struct shm *s, const struct shm_location *p)
 {
     struct shm_file *f = s->file;
@@ -260,8 +262,9 @@ static int file_initialise(struct shm *s, const struct shm_location *p)
     return HF__DONE;
 }
 
-/* Gives a new file its size. Also gives it its rights, in case the process that
- * created the file was killed before it set them. */
+/* Gives a new file its size. If the file belongs to this user, first sets its
+ * rights again, in case the process that created the file was killed before it
+ * set them. */
 static int file_allocate(struct shm *s, const struct shm_location *p,
                          const struct stat *st)
 {
@@ -277,8 +280,8 @@ static int file_allocate(struct shm *s, const struct shm_location *p,
     return rc ? hf__shm_refuse_errno(s, s->path, "allocate it") : 0;
 }
 
-/* Checks and initialises the file. Needs the exclusive flock, so that no other
- * client uses the file. */
+/* Checks the file, and initialises it if necessary. Needs the exclusive flock,
+ * so that no other client uses the file. */
 static int file_prepare_exclusive(struct shm *s, const struct shm_location *p)
 {
     struct stat st;
@@ -312,9 +315,9 @@ static bool file_is_of_another_world(const struct shm *s,
 
 /* Tries once to get a valid file with a shared flock on it. Returns HF__DONE, a
  * code, or HF__PENDING if the caller must try again. The reasons to try again
- * are: another process is initialising the file; the path now leads to another
- * file; the file is in use by another version or in another namespace; or this
- * call has just initialised it. */
+ * are: another process is initialising the file; the file was deleted after it
+ * was opened; it is in use by another version or in another namespace; or this
+ * call has just initialised or emptied it. */
 static int file_prepare(struct shm *s, struct shm_location *p)
 {
     struct stat st;
@@ -397,7 +400,7 @@ int hf__shm_file_open(struct shm *s, const struct hf__config *config)
             return rc;
         limit = config->open_timeout_ms * HF__MS * 9 / 10;
         if ((p.other_version || p.other_world) && limit > 300 * HF__MS)
-            limit = 300 * HF__MS; /* its users rarely close it soon */
+            limit = 300 * HF__MS; /* its clients rarely close soon */
         if (s->core->now() - start >= limit)
             return file_not_in_time(s, &p);
         /* The pauses differ in length; otherwise two clients could block each

@@ -6,9 +6,10 @@
  * has then changed. A client that sets the latch again at once therefore does
  * not delay the earlier waiters.
  *
- * A latch is in use until its count is 0, even if all its clients have died. If
- * the client that counted down to 0 is killed before it has rung all bells, the
- * other waiters notice at their next check.
+ * The entry of a latch stays in use until the count is 0, even if all clients
+ * of the latch have died. If the client that counted down to 0 is killed before
+ * it has rung all bells, the waiters that it has not rung notice at their next
+ * check.
  */
 #include "latch.h"
 

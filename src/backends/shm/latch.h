@@ -19,8 +19,8 @@ int hf__shm_latch_let_go(struct shm *, struct shm_cell_lock *);
  * Returns HF__DONE; ENOTOWNER if the count was 0 already; or EBACKEND. */
 int hf__shm_latch_count_down(struct shm *, unsigned index, bool all,
                              uint32_t *left);
-/* Sets the count if it is 0. Returns HF__DONE; EBUSY, with the current count in
- * *count, if it is not 0; or EBACKEND. */
+/* Sets the count to *count if it is 0. Returns HF__DONE; EBUSY, with the
+ * current count in *count, if it is not 0; or EBACKEND. */
 int hf__shm_latch_set(struct shm *, struct shm_entry *, uint64_t *count);
 
 #endif

@@ -139,7 +139,7 @@ struct shm_slot {
     shm_u32 pid;
     shm_u32 doorbell; /* futex of its helper thread, see wakeup.h */
     shm_u32 has_byte; /* 1 if the slot's byte is locked, see liveness.c */
-    shm_u32 watchers; /* about how many cells watch `alive` */
+    shm_u32 watchers; /* approximate number of cells that watch `alive` */
     shm_u32 listens;  /* 1 if its program receives events */
     shm_u64 start;    /* start of the process, in ticks since boot */
     shm_u64 label[SHM_LABEL / 8];
@@ -150,8 +150,8 @@ struct shm_slot {
 
 /*
  * One client that waits for one name or, for a shared kind, holds it. A client
- * takes a cell by swapping its own value into `owner`, which must be 0. The
- * owner gives the cell back, or the client that buries the owner does.
+ * takes a cell by swapping its slot and generation into `owner`, which must be
+ * 0. The owner gives the cell back, or the client that buries the owner does.
  */
 struct shm_cell {
     _Alignas(64) shm_u32 owner; /* slot and generation as in a word, or 0 */
@@ -172,7 +172,8 @@ struct shm_cell {
     shm_u64 label[SHM_LABEL / 8];
 };
 
-/* A name. `name` to `permits` are constant while the entry is in use. */
+/* A name. `name`, `name_len`, `kind` and `permits` are constant while the entry
+ * is in use. */
 struct shm_entry {
     _Alignas(64) shm_u64 word;
     shm_u64 epoch;
@@ -204,7 +205,8 @@ struct shm_header {
     shm_u32 slots_high, names_high,
         cells_high; /* how much of each table was ever in use; scans stop there,
                        because the rest is empty */
-    shm_u32 unswept; /* about how many unused names are not taken back yet */
+    shm_u32 unswept; /* approximate number of unused names that are not taken
+                        back yet */
     /* The table lock, which guards names and slots; see table_lock.c. */
     _Alignas(64) shm_u32 tables;
     shm_u32 unlocks; /* how often the table lock was released */
@@ -243,8 +245,8 @@ static inline uint64_t shm_lease(uint64_t until_ms, uint64_t word)
     return until_ms << 24 | word >> 40;
 }
 
-/* Returns the token of the grant in `word`. The entry's `epoch` may be one too
- * low. */
+/* Returns the token of the grant in `word`, even if the entry's `epoch` is one
+ * too low. */
 static inline uint64_t shm_token(uint64_t epoch, uint64_t word)
 {
     epoch += (epoch ^ word >> 63) & 1;

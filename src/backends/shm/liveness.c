@@ -3,8 +3,8 @@
  *
  * A client is alive while `alive` holds the id of its helper thread. When that
  * thread ends, the kernel marks the word and wakes one of the threads that
- * sleep on it (table_lock.c). A marked client is not yet gone: other threads of
- * its process may still be inside a system call that writes what the lock
+ * sleep on it (table_lock.c). A marked client need not be gone: other threads
+ * of its process may still be inside a system call that writes what the lock
  * protects. The mark is therefore enough to skip a waiter, but a lock is taken
  * from its holder only when the process is gone: its pid is free, or belongs to
  * a zombie or to another process; or its descriptor of the file is closed, as

@@ -29,12 +29,14 @@ static inline struct flock shm_slot_byte(uint32_t slot)
 
 /* Returns true if the client is open and the kernel has not marked it. */
 bool hf__shm_alive(struct shm *, uint32_t owner);
-/* Returns true if the client is not alive and its process no longer runs, or
- * has closed the file; its holds may then be taken. */
+/* Returns true if the client is not alive and, in addition, its process has
+ * ended or has closed the file, or its slot has been freed. Its holds may then
+ * be taken. */
 bool hf__shm_gone(struct shm *, uint32_t owner);
 /* Returns whether the slot is in use by the generation that `owner` names. */
 bool hf__shm_is_registered(struct shm_slot *, uint32_t owner);
-/* Returns true if no process has the descriptor of the slot's client open. */
+/* Returns true if the slot's client had locked its byte and no process has the
+ * client's descriptor of the file open any longer. */
 bool hf__shm_is_file_closed(struct shm *, uint32_t slot);
 /* Checks by pidfd_open(2) whether the process is alive. SHM_LIVES may mean
  * another process with the same pid. */
@@ -44,7 +46,8 @@ enum shm_life hf__shm_life_of(uint32_t pid);
  * does not exist. */
 int hf__shm_read_stat(uint32_t pid, char *state, long *threads,
                       uint64_t *start);
-/* Marks a word as the kernel does when the thread that it names ends. */
+/* If *at is still `word`, marks it as the kernel does when the thread whose id
+ * it contains ends, and wakes all threads that sleep on it. */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
 /* Marks the client of that slot as dead if its process is gone but the kernel
  * has not marked it. */

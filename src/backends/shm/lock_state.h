@@ -42,8 +42,8 @@ static inline bool shm_is_fair(const struct shm_lock *l)
     return l->take_mask & SHM_FLAGS;
 }
 
-/* One of the locks on a name of a kind other than the mutex. It keeps its cell
- * while it is idle, if enough cells are free. */
+/* A lock of a kind other than the mutex. A client may have several on one name.
+ * The lock keeps its cell while it is idle, if enough cells are free. */
 struct shm_cell_lock {
     struct shm_lock lock;
     shm_u16 cell;   /* number of its cell, or SHM_NO_CELL; renew reads it */

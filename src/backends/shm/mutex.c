@@ -35,9 +35,9 @@ static int mutex_enqueue(struct shm *s, struct shm_lock *l, struct hf__req *req)
     hf__shm_wait_begin(s, l, (unsigned)n, req);
     atomic_store(&c->ticket, atomic_fetch_add(&l->entry->next_ticket, 1) + 1);
     SHM_POINT();
-    /* The name is set last. A client may have found this cell in the entry's
-     * map while the cell had another owner; once that client reads our name in
-     * the cell, it trusts the other fields. */
+    /* `name` is set last. A client may have found this cell in the entry's map
+     * while the cell had another owner; once that client reads our entry's
+     * index in `name`, it trusts the other fields. */
     atomic_store(&c->name, l->index);
     SHM_POINT();
     atomic_fetch_or(&l->entry->cells[n / 64], 1ULL << n % 64);
@@ -142,7 +142,8 @@ static bool mutex_granted(struct shm *s, struct shm_lock *l,
              s, l->index, word, req->sent_at + req->lease_ms * HF__MS, true)) &&
         shm_mutex_grant(s, l, req, word))
         return true;
-    /* makes any grant to our old cell fail from now on */
+    /* A client that read the queue while our cell was in it may be about to
+     * grant us the lock. Its swap now fails. */
     hf__shm_queue_stir(s, l->entry, 0);
     return false;
 }
@@ -166,7 +167,8 @@ static struct shm_cell *mutex_cell_of(struct shm *s, struct shm_wait *wait)
     return &s->file->cell[atomic_load(&wait->cell)];
 }
 
-/* Tries once to take the lock, which is free according to *word. */
+/* Tries once to take the lock, which is free according to *word. Sets *word to
+ * the word with which the lock is taken. */
 static bool mutex_take(struct shm *s, struct shm_lock *l, uint64_t *word)
 {
     uint64_t old = *word, new = (old + SHM_COUNT_ONE) | s->me;
@@ -272,9 +274,10 @@ int hf__shm_mutex_attempt(struct shm *s, struct shm_lock *l,
         }
         if (!mutex_announce(l, wait, w))
             continue;
-        /* Other clients may take an unfair lock at any time, so this check
-         * might fail repeatedly. After the second check we sleep even if we
-         * watch an earlier holder, because a release rings the first waiter. */
+        /* Other clients may take an unfair lock at any time, so
+         * mutex_wait_behind might return false repeatedly. After its second
+         * call we sleep even if we watch an earlier holder, because a release
+         * rings the first waiter. */
         if (mutex_wait_behind(s, l, w) || (again && !shm_is_fair(l)))
             return hf__shm_wait_sleep(s, wait, req);
         again = true;

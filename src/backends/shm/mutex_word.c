@@ -120,8 +120,8 @@ bool hf__shm_mutex_lease_write(struct shm *s, unsigned index, uint64_t word,
 
 /* Rings the first waiter and, unless `is_known`, the second one. The second
  * might not watch the first yet, or might not know of the lease that the first
- * gets now. No client would then notice the death of the first, or the end of
- * its lease. */
+ * gets now. If the second were not rung then, no client would notice the death
+ * of the first, or the end of its lease. */
 static void word_ring_first(struct shm *s, unsigned index,
                             const struct shm_queue_scan *r, bool is_known)
 {

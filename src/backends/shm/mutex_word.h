@@ -15,8 +15,8 @@ static inline bool shm_is_grant(uint64_t a, uint64_t b)
     return !((a ^ b) & SHM_GRANT_MASK);
 }
 
-/* Raises the entry's epoch from `epoch` by 1, when the count of grants has
- * advanced by half its range, see layout.h. */
+/* Raises the entry's epoch from `epoch` by 1. Called when the count of grants
+ * has advanced by half its range, see layout.h. */
 void hf__shm_mutex_raise_epoch(struct shm_entry *, uint64_t epoch);
 /* Writes the label of the grant `word`. Needed only if that label is not the
  * label of the client. */
@@ -28,9 +28,11 @@ hf__time hf__shm_mutex_lease_end(struct shm_entry *, uint64_t word);
  * Returns false if the grant has ended or the loop gave up (retry.h). */
 bool hf__shm_mutex_lease_write(struct shm *, unsigned index, uint64_t word,
                                hf__time until, bool mine);
-/* Takes the lock from the word's owner. A fair lock goes to the first waiter;
- * an unfair one becomes free, and the first waiter is rung (wakeup.h). Returns
- * false if the word has changed. */
+/* Takes the lock from the word's owner, if there is one. A fair lock goes to
+ * the first waiter. An unfair lock, or one for which no client waits, becomes
+ * free. Rings the first waiter (wakeup.h), unless we release an unfair lock
+ * while a waiter that was woken has not checked yet. Returns false if the word
+ * has changed. */
 bool hf__shm_mutex_pass(struct shm *, unsigned index, uint64_t word);
 
 /*

@@ -4,15 +4,15 @@
  * that is set. After that it is taken back. Without the table lock, only
  * attached clients read or change an entry. Under that lock, an entry to which
  * no client is attached can therefore be given another name. A client that
- * gives up a name never waits for the table lock: if the lock is taken, the
- * next client that attaches or opens takes the name back.
+ * gives up a name never waits for the table lock: if another thread holds it,
+ * the next client that attaches or opens takes the name back.
  *
  * Tokens must continue to rise when an entry is taken back and created again,
  * when the file was deleted, and after a reboot. An entry therefore starts from
  * the wall clock, in units of 64 ns: only a constant rate of more than 15
  * million grants of one name per second would let tokens get ahead of the
- * clock. Nor does an entry start below the floor, which is the highest token of
- * the entries taken back so far. Lua and JSON readers need tokens that are
+ * clock. Nor does an entry start below `floor` in the header, the highest token
+ * of the entries taken back so far. Lua and JSON readers need tokens that are
  * exact in a double (at most 2^53): because the clock is counted from 2025,
  * tokens are exact until 2043.
  */
@@ -77,8 +77,8 @@ void hf__shm_name_make_locked(struct shm *s, unsigned index,
     }
     /* A client may try to write the lease of a cell when the cell already
      * belongs to another entry. The client notices this if the tickets of the
-     * two entries differ, and practically they do: tickets start at the entry's
-     * first token, which comes from the clock. */
+     * two waits differ. In practice they do: the tickets of an entry start at
+     * its first token, which comes from the clock. */
     atomic_store(&e->next_ticket, token);
     atomic_store(&e->kind, shm_entry_kind(remote));
     atomic_store(&e->permits, remote->permits);

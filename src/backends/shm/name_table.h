@@ -9,7 +9,8 @@
 /* Returns the kind as it is stored in the entry. */
 static inline uint16_t shm_entry_kind(const struct hf__remote *remote)
 {
-    /* the waiters of a latch have no order; a latch is always stored as fair */
+    /* the waiters of a latch have no order: `fair` is ignored, and stored as
+     * true */
     bool fair = remote->fair || remote->kind == HF_LATCH;
 
     return (uint16_t)(remote->kind | (fair ? 256 : 0));
@@ -28,7 +29,7 @@ void hf__shm_name_make_locked(struct shm *, unsigned index,
  * not a latch that is set, frees it and returns true. */
 bool hf__shm_name_reclaim_locked(struct shm *, unsigned index);
 /* Takes back the unused names (counted in `unswept`) that clients could not
- * take back because the table lock was taken. */
+ * take back because another thread held the table lock. */
 void hf__shm_names_sweep_locked(struct shm *);
 
 #endif

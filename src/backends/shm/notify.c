@@ -42,8 +42,8 @@ static void notify_ring(struct shm *s, uint32_t owner)
     hf__shm_ring_doorbell(s, owner);
 }
 
-/* Sets one flag for all mutexes of the owner, because a mark at the mutex could
- * reach its next holder. */
+/* Sets one flag for all mutexes of the owner, because the entry of a mutex has
+ * room for one mark only, which the next holder may need. */
 void hf__shm_notify_broken(struct shm *s, uint32_t owner)
 {
     struct shm_slot *slot = shm_slot_of(s, owner);

@@ -3,7 +3,8 @@
  * is wanted, or that their hold was broken. To *mark* a hold is to note that in
  * the file (notify.c); a client that does so holds the table lock. The list of
  * listeners belongs to the client, whose mutex is locked when a lock is added
- * or removed, and when the helper thread checks them.
+ * to the list or removed from it, and when the helper thread goes through the
+ * list.
  */
 #ifndef HF_SHM_NOTIFY_H
 #define HF_SHM_NOTIFY_H

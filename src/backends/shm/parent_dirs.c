@@ -12,9 +12,9 @@
  * root, / belongs to the overflow user (65534), as does everything that belongs
  * to the machine's root.)
  *
- * A group may write to a directory above if it is root's group, the group of
- * the URL, or a private group: one that has the name of our user and no other
- * members, as many distributions create for each user.
+ * A group may write to one of these directories if the group is root's group,
+ * the group of the URL, or a private group: one that has the name of our user
+ * and no other members, as many distributions create for each user.
  */
 #include "parent_dirs.h"
 

@@ -6,9 +6,9 @@
  * forbidden, the thread sleeps on the bell and checks the other words every 50
  * ms.
  *
- * No wake-up is missed: the bell was read before the lock's word, and the
- * liveness word when its owner was seen alive. If either has changed since, the
- * kernel does not let the thread sleep.
+ * No wake-up is missed: the bell was read before the lock's word, and each
+ * liveness word was read when its client was seen alive. If one of them has
+ * changed since, the kernel does not let the thread sleep.
  *
  * Asynchronous waits have no thread. The helper thread sleeps for them, on its
  * doorbell (which notify.c also rings) and on all liveness words that these

@@ -1,6 +1,6 @@
 /*
  * The queue of a name of any kind: the cells whose bits are set in the entry.
- * Cells of dead clients are skipped here and taken back when the client is
+ * Cells of dead clients are skipped here and taken back when these clients are
  * buried (dead_clients.c).
  */
 #include "queue.h"
@@ -68,9 +68,9 @@ static void queue_scan_once(struct shm *s, unsigned index, uint32_t except,
         uint64_t ticket;
 
         SHM_POINT();
-        /* cell_free.c clears the name before the owner. If the name is still
-         * ours, `owner` therefore belongs to this wait and not to the cell's
-         * next user. */
+        /* cell_free.c clears `name` before `owner`. If `name` is still this
+         * entry's index, `owner` therefore belongs to this wait and not to the
+         * cell's next user. */
         if (!owner || atomic_load(&f->cell[n].name) != index)
             continue;
         ticket = atomic_load(&f->cell[n].ticket);

@@ -17,7 +17,7 @@ struct shm_queue_place {
 };
 
 struct shm_queue_scan {
-    unsigned len;    /* cells in the queue, including those of dead clients */
+    unsigned len;    /* cells in the queue; may include those of dead clients */
     unsigned first;  /* the cell with the lowest ticket, or SHM_NO_CELL */
     unsigned before; /* the cell with the highest ticket below `mine`, or
                         SHM_NO_CELL */

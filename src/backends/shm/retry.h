@@ -3,7 +3,7 @@
  * loop gives up after a time that ordinary contention never needs, because a
  * process that changes the word continually must not keep a caller for ever.
  * Every such loop in this folder has a struct shm_retry, which is initialised
- * as {.of = the entry}.
+ * as {.of = the entry}, or as {0} if the word belongs to no entry.
  */
 #ifndef HF_SHM_RETRY_H
 #define HF_SHM_RETRY_H

@@ -20,8 +20,8 @@
 
 #include <time.h>
 
-/* Ends a wait: gives back the permits if the cell was granted them although we
- * have stopped waiting. */
+/* Completes the end of a wait. The cell may have been granted permits before
+ * other clients noticed that we no longer wait; these are given back. */
 static int lock_leave_word(struct shm *s, struct shm_cell_lock *l)
 {
     struct shm_entry *e = l->lock.entry;
@@ -146,9 +146,9 @@ static bool lock_prolong(struct shm *s, struct shm_entry *e, unsigned cell,
 /* Completes the grant; the cell has its permits. Returns false if they were
  * taken away in the meantime, in which case the token may be wrong, too.
  *
- * If `is_known`, other clients could see the grant before this call, and marks
- * in the cell (notify.c) are for this hold. Otherwise such marks are for an
- * earlier hold, and are cleared. */
+ * If `is_known`, another client granted the permits, and marks in the cell
+ * (notify.c) are for this hold. Otherwise we have just taken the permits. Marks
+ * then count as marks for an earlier hold, and are cleared. */
 static inline __attribute__((always_inline)) bool
 lock_finish_grant(struct shm *s, struct shm_cell_lock *l, struct hf__req *req,
                   bool is_known)
@@ -243,8 +243,9 @@ static bool lock_help(struct shm *s, const struct shm_cell_lock *l,
     return helped;
 }
 
-/* Advances the queue: takes back permits of dead holders, and grants to the
- * first waiters. Returns false if nothing could be done. */
+/* Advances the queue: takes back the permits of holders that are gone or whose
+ * lease has ended or, if there are none, grants to the first waiters. Returns
+ * false if nothing could be done. */
 static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
                           uint32_t *dead)
 {
@@ -254,7 +255,8 @@ static bool lock_bring_on(struct shm *s, struct shm_cell_lock *l, uint64_t word,
            hf__shm_shared_pass(s, l->lock.index, atomic_load(&l->cell));
 }
 
-/* Makes one check of a waiter. Returns false if the caller must check again. */
+/* Makes one check of our wait. Returns true if the wait can sleep, false if the
+ * caller must check again at once. */
 static bool lock_check_queued(struct shm *s, struct shm_cell_lock *l,
                               uint64_t word, uint32_t *dead)
 {
@@ -419,7 +421,8 @@ int hf__shm_shared_release(struct shm *s, struct hf__req *req)
     return lock_give(s, l);
 }
 
-/* Moves the cell, with its permits and its lease, to the other lock. */
+/* Moves the cell of `from`, with its permits and its lease, to `to`. In
+ * exchange `from` gets the cell of `to`. */
 static void lock_move(struct shm_cell_lock *from, struct shm_cell_lock *to,
                       uint64_t hold_id)
 {

@@ -4,8 +4,8 @@
  * its behalf.
  *
  * In the queue each waiter watches the one before it, as for a mutex; the first
- * watches all holders. While a waiter is first, no holder is added, so it need
- * not watch others later.
+ * watches all holders. While a waiter is first, no holder is added, so this
+ * waiter need not watch others later.
  *
  * To *pass* is to grant to the first waiters, in their order, while their
  * permits fit; no waiter overtakes another.

@@ -1,7 +1,7 @@
 /*
  * One client of the shared-memory backend, and what all files of this folder
- * share. layout.h describes the file, and states the two rules of the queue.
- * README.md lists the files from the bottom to the top.
+ * share. layout.h describes the file, and states the two rules by which clients
+ * change a word. README.md lists the files from the bottom to the top.
  *
  * Attempt, abandon and release run with the mutex of the line (struct
  * hf__remote) locked, and may use all members of a struct shm_lock. What other

@@ -260,10 +260,10 @@ int hf__zk_make_parents(struct zk *z, const char *path)
         slash = call_next_slash(slash);
         memcpy(part, path, (size_t)(slash - path));
         part[slash - path] = '\0';
-        /* Containers are swept some time after their last child has been
-         * deleted. With dialect=kazoo all nodes are persistent instead, because
-         * kazoo's Lock object creates its path once, and fails if the path was
-         * swept between two acquires. */
+        /* The server deletes a container some time after the container's last
+         * child has been deleted. With dialect=kazoo all nodes are persistent
+         * instead, because kazoo's Lock object creates its path once, and fails
+         * if the path was deleted between two acquires. */
         rc = hf__zk_create(z, part, "", 0,
                            slash > below && !z->kazoo ? ZOO_CONTAINER : 0,
                            call_on_parent, (void *)call_hash_of(path, slash));

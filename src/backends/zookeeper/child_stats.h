@@ -1,15 +1,16 @@
 /*
- * What is known of the children of a lock's node in addition to their names:
- * the czxid, and whether they are ephemeral. The node of an attempt requests
- * these stats and keeps them (zk_node.child_stats). Called by queue.c and
- * semaphore.c for each list of children, with the client's mutex held.
+ * What is known of the children of a lock's node at the server in addition to
+ * their names: the czxid, and whether they are ephemeral. The struct zk_node of
+ * an attempt requests these stats and keeps them (zk_node.child_stats). Called
+ * by queue.c and semaphore.c for each list of children, with the client's mutex
+ * held.
  *
  * The stats are needed for two groups of children. The first group consists of
- * the children that have the node's own sequence: at 2^31-1 the server's
- * counter stops and all new entries get the same number, so the czxid decides
- * which was first. The second group consists of the strangers (entry.h). They
- * count only if they are ephemeral, because a persistent stranger is the node
- * of another lock, whose name continues below ours.
+ * the children that have the same sequence as our own entry: at 2^31-1 the
+ * server's counter stops and all new entries get the same number, so the czxid
+ * decides which was first. The second group consists of the strangers
+ * (entry.h). They count only if they are ephemeral, because a persistent
+ * stranger is the node of another lock, whose name continues below ours.
  *
  * To avoid a request per stranger in each attempt, the lock remembers a hash of
  * the strangers that were found to be persistent. While the strangers are the
@@ -39,9 +40,9 @@ zk_czxid_fn hf__zk_child_czxid;
 int hf__zk_child_stats_refused(const struct zk_node *,
                                const struct String_vector *children);
 
-/* Requests the stats of all children with the node's own sequence. Returns
- * PENDING, or an error code. After PENDING, the caller must list the children
- * again; when that list is answered, the stats are known. */
+/* Requests the stats of all children with the sequence of the node's own entry.
+ * Returns PENDING, or an error code. After PENDING, the caller must list the
+ * children again; when that list is answered, the stats are known. */
 int hf__zk_child_stats_request_tied(struct zk_node *,
                                     const struct String_vector *children);
 /* Requests the stats of the strangers among the children. Returns 0 if all are

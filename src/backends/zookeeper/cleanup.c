@@ -1,8 +1,8 @@
 /*
  * Deletes the entries of nodes that no longer have a lock. An entry is deleted
  * as soon as possible, and again after each lost connection. This ends when the
- * server says that the entry does not exist, or when the session has ended. The
- * next step depends on the state of the node (node.h):
+ * server says that the entry was deleted or does not exist, or when the session
+ * has ended. The next step depends on the state of the node (node.h):
  *
  * - UNSURE: the entry is looked up.
  * - THERE: the entry is deleted.
@@ -95,8 +95,8 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* the refusal answers an older delete; the new let_go
-                            gets a delete of its own */
+    if (node->hurried) { /* the delete that failed was sent before let_go, for
+                            which another delete is now sent */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
@@ -153,8 +153,9 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* the entry had only one of the two names, so
-                                   the next delete may find nothing */
+    node->maybe_deleted = true; /* the entry has had only one of its two names:
+                                   if that was this one, the next delete finds
+                                   nothing */
     hf__zk_node_sweep(node);
 }
 

@@ -24,8 +24,8 @@ void hf__zk_node_of_nobody(struct zk *, const char *path, uint8_t form);
 /* Reports the loss of the lock's hold to the core and deletes the entries of
  * the hold, one of which is missing. Called only from advance(). */
 void hf__zk_taken_away(struct zk_lock *);
-/* Deletes `locks` and `leases` below the node if both are empty. An idle
- * semaphore leaves these two nodes. */
+/* Deletes each of the nodes `locks` and `leases` below `path` if it is empty.
+ * An idle semaphore leaves these two nodes. */
 void hf__zk_sweep_semaphore(struct zk *, const char *path);
 
 /* Must be called when a call of the node was answered: decrements `calls`, then

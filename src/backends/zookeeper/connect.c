@@ -137,8 +137,8 @@ static void connect_hang_up(struct zk *z)
 }
 
 /* Sets the time limit of the first attempt to connect to each address. If there
- * are several addresses, these attempts share about half of the caller's time.
- * The other half is left for a second attempt at a slow address. */
+ * are several addresses, these attempts share about half of the time for
+ * opening. The other half is left for a second attempt at a slow address. */
 void hf__zk_first_round(struct zk *z, size_t addresses)
 {
     uint32_t ms = z->open_timeout_ms - z->open_timeout_ms / 10;
@@ -148,8 +148,8 @@ void hf__zk_first_round(struct zk *z, size_t addresses)
     z->patience_ms = addresses > 1 ? ms / 2 / (uint32_t)addresses + 1 : ms;
 }
 
-/* Counts one attempt of the library's first round, which tries each address
- * once. Returns true if another attempt may be made. */
+/* Counts one of the library's first attempts, of which there is one for each
+ * address. Returns true if another attempt may be made. */
 bool hf__zk_may_try_again(struct zk *z)
 {
     if (!z->untried)

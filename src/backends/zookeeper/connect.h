@@ -16,8 +16,8 @@
  * names, because it would look them up before each attempt to connect, with the
  * client's mutex held. */
 struct zk_addrs {
-    size_t len;      /* number of addresses; one that is listed twice counts
-                        once */
+    size_t len;      /* number of addresses, without a repetition that
+                        hf__zk_addrs() may add */
     char text[4096]; /* for example "10.0.0.1:2181,::1:2181" */
 };
 

@@ -111,19 +111,19 @@ int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
 
-/* Used in place of an index if there is no such child. */
+/* Stands for an index in struct zk_place if there is no such child. */
 #define ZK_NOBODY SIZE_MAX
 
 struct zk_place {
     size_t ahead;    /* number of entries before mine that block it */
     size_t watch;    /* index of the last of those entries */
-    size_t mismatch; /* index of a child of another kind */
+    size_t mismatch; /* index of an entry of another kind of lock */
     /* Index of the first child that counts only if it is ephemeral, while that
      * is unknown. `ahead` does not include this child, and there may be more
      * such children. */
     size_t stranger;
-    /* Index of the first child with my sequence and an unknown czxid. `ahead`
-     * includes this child. */
+    /* Index of the first child with the sequence of `mine` and an unknown
+     * czxid. `ahead` includes this child. */
     size_t tied;
     bool here; /* `mine` is one of the children */
 };

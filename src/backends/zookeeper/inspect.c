@@ -43,9 +43,9 @@ static int inspect_show(struct zk_parties *parties, const struct zk_party *s,
     if (!p)
         return HF_ENOMEM;
     hf__zk_party_fill(s, p);
-    /* info->token is the token of a hold for writing. A hold for reading has
-     * that token only if it was downgraded: it then keeps the token it had for
-     * writing, which its data contains and which is not the entry's czxid. */
+    /* info->token is the token of a write hold. A read hold has such a token
+     * only if it was downgraded: its data then contains the token that it had
+     * as a write hold, which is not the entry's czxid. */
     if (s->holds && parties->kind != HF_SEMAPHORE &&
         (p->mode == HF_WRITE || p->token != (uint64_t)s->entry.czxid))
         q->info->token = p->token;
@@ -158,8 +158,8 @@ static int inspect_delete(const struct zk_party *s)
 }
 
 /* Writes the word that asks the holder to release the lock. A holder that uses
- * Curator expects only this word; in an entry of ours, the description of the
- * owner follows the word. */
+ * Curator expects only this word; in an entry that holdfast created, the
+ * description of the owner follows the word. */
 static int inspect_write_ask(const struct zk_party *s)
 {
     char path[ZK_WHOLE_MAX], data[sizeof(ZK_REVOKE) + 1 + ZK_DATA_MAX];

@@ -1,7 +1,7 @@
 /*
- * Lists the names in use: walks over all nodes below the root. A node that has
- * an entry as a child is a lock, whatever other children it has. A child that
- * is not an entry may itself be the node of a lock.
+ * Lists the names in use: walks over all nodes below the URL's path. A node
+ * that has an entry as a child is a lock, whatever other children it has. A
+ * child that is not an entry may itself be the node of a lock.
  */
 #include "list.h"
 

@@ -14,8 +14,8 @@
 
 #include <string.h>
 
-/* How many times missing parents of a node are created. The server may delete
- * empty parents before the node exists, but hardly so often. */
+/* How many times the missing parents of an entry are created. The server may
+ * delete empty parents before the entry exists, but hardly so often. */
 #define PARENTS_MAX 100
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)

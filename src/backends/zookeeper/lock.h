@@ -1,10 +1,10 @@
 /*
  * A lock: what the backend keeps for one line of the core (hf__remote.impl),
  * from attach to detach, and what all kinds share: attempts, grants, releases.
- * zookeeper.c calls the first functions for the core; the kinds (queue.c,
- * semaphore.c, latch.c) call the others. A lock refers to at most one node,
- * with its siblings. Nodes that the lock drops belong to cleanup.h. Called with
- * the client's mutex held.
+ * zookeeper.c calls the functions from attach to abandon for the core; the
+ * kinds (queue.c, semaphore.c, latch.c) call the others. A lock refers to at
+ * most one node, with its siblings. Nodes that the lock drops belong to
+ * cleanup.h. Called with the client's mutex held.
  */
 #ifndef HF_ZK_LOCK_H
 #define HF_ZK_LOCK_H
@@ -24,10 +24,10 @@ struct zk_lock {
     struct zk_lock *next, *prev; /* locks with the same watch */
     bool queued;                 /* counted in zk.waiting or zk.waiting_latch */
     bool deleted;                /* the watched node is gone */
-    /* Set while a try waits briefly for the turn before its own (semaphore.c).
-     * The function is called when the watch on that turn fires, and at
-     * pass_until at the latest. While it is NULL, a watch that fires rings the
-     * bell instead. */
+    /* Set while an attempt that may not queue waits briefly for the turn before
+     * its own (semaphore.c). The function is called when the watch on that turn
+     * fires, and at pass_until at the latest. If no function is set, a watch
+     * that fires makes the core repeat the attempt (core->bell). */
     void (*passed)(struct zk_lock *);
     hf__time pass_until;
     bool blind; /* latch: READ on the round was denied */
@@ -59,7 +59,8 @@ struct zk_node *hf__zk_lock_node(struct zk_lock *, const struct hf__req *);
  * end too soon for a hold and the attempt may queue, returns QUEUED; then the
  * attempt must be made again. */
 int hf__zk_lock_grant(struct zk_lock *, struct hf__req *);
-/* Marks the lock as queued; its watch will ring the bell. Returns QUEUED. */
+/* Marks the lock as queued: when its watch fires, the core repeats the attempt
+ * (core->bell). Returns QUEUED. */
 int hf__zk_lock_queued(struct zk_lock *, struct hf__req *);
 /* Ends the lock's attempt with this outcome; does nothing if the outcome is
  * PENDING. An attempt that is refused or BUSY drops its node. After EUNKNOWN
@@ -68,9 +69,9 @@ void hf__zk_lock_answer(struct zk_lock *, int rc);
 /* Ends the lock's wait: removes the lock from its watch and from the count of
  * queued locks. */
 void hf__zk_lock_stop_waiting(struct zk_lock *);
-/* Returns true if the caller may create missing parents again, because the
- * server sweeps empty parents. Returns false if this was done too many times,
- * or if the server refuses to create a parent. */
+/* Returns true if the caller may create missing parents once more: the server
+ * may have deleted empty parents in the meantime. Returns false if this was
+ * done too many times, or if the server refuses to create a parent. */
 bool hf__zk_lock_parents_again(struct zk_node *);
 
 #endif

@@ -73,9 +73,9 @@ struct zk_node *hf__zk_node_new(struct zk_lock *lock, const char *dir,
     char uuid[ZK_UUID_MAX], stem[ZK_PREFIX_MAX], path[ZK_WHOLE_MAX];
     struct zk_node *node;
 
-    /* The entry of an unfair mutex gets no sequence from the server. When the
-     * same hold id wants the lock again, its old entry may still exist, so each
-     * entry gets a new name. */
+    /* The entry of an unfair mutex gets no sequence from the server. When an
+     * attempt with the same hold id is repeated, its old entry may still exist,
+     * so each entry gets a new name. */
     node_uuid_of(
         z, form == ZK_FORM_HOLDER ? ++z->holders | 1ULL << 63 : hold_id, uuid);
     hf__zk_entry_prefix(form, uuid, stem);

@@ -63,7 +63,7 @@ enum zk_node_role {
     ZK_ROLE_PLACE,  /* waits, or its place is unknown; or a lease node of a
                        semaphore other than the hold's first one */
     ZK_ROLE_SECOND, /* mutex: only one entry is before it, which is watched */
-    ZK_ROLE_FIRST,  /* semaphore: first in line, waiting for leases */
+    ZK_ROLE_FIRST,  /* semaphore: first in the queue, waiting for leases */
     ZK_ROLE_HELD,   /* the hold: the attempt was granted */
 };
 
@@ -85,7 +85,7 @@ struct zk_node {
     uint32_t lists;  /* unanswered lists; only the last one counts */
     zk_done_fn *listed;
 
-    /* The entry's place among its siblings. */
+    /* The entry's place among the children of its parent. */
     struct zk_child_stat *child_stats;
     bool strangers_requested; /* strangers were requested for this place in the
                                  queue */
@@ -117,8 +117,8 @@ struct zk_node {
     char path[];       /* without the sequence in CREATING and UNSURE */
 };
 
-/* What is known of a sibling of a node's entry. child_stats.c fills it in; it
- * is freed with the node. */
+/* What is known of another child of the entry's parent. child_stats.c fills it
+ * in; it is freed with the node. */
 struct zk_child_stat {
     struct zk_child_stat *next; /* in zk_node.child_stats */
     struct zk_node *node;
@@ -192,8 +192,9 @@ const char *hf__zk_node_unfair(const struct zk_node *, char out[ZK_WHOLE_MAX]);
  * may last that long. */
 struct zk_node *hf__zk_node_of(const struct zk *, const struct zk_lock *,
                                uint64_t hold_id);
-/* Makes the node THERE or GONE, depending on whether a list of its siblings
- * contains its entry. Called by cleanup.c and node_create.c. */
+/* Makes the node THERE or GONE, depending on whether a list of the children of
+ * the entry's parent contains the entry. Called by cleanup.c and
+ * node_create.c. */
 void hf__zk_node_match(struct zk_node *, const struct String_vector *children);
 
 /* Changes the name and form of the node from write to read. The node becomes
@@ -202,9 +203,9 @@ void hf__zk_node_lower(struct zk_node *);
 /* Writes the path that the entry of a LOWERING node had for writing. */
 void hf__zk_node_unlowered(const struct zk_node *, char out[ZK_WHOLE_MAX]);
 
-/* Forgets the stats of the siblings, which were requested for an earlier entry.
- * If a request for a stat is unanswered, the memory of that stat is kept until
- * the answer, but lookups no longer find it. */
+/* Forgets the child stats, which were requested for an earlier entry. If a
+ * request for a stat is unanswered, the memory of that stat is kept until the
+ * answer, but lookups no longer find it. */
 void hf__zk_node_forget_child_stats(struct zk_node *);
 void hf__zk_node_stop_notify(struct zk_node *);
 /* Removes the node from memory; sends nothing. */

@@ -14,9 +14,9 @@
  * first. The answer to the create is not reported. Instead, the caller sends a
  * list: when the list is answered, the node is THERE, UNSURE or GONE. */
 int hf__zk_node_create(struct zk_node *, bool parents);
-/* Sends a list of the siblings; returns PENDING or an error code. The function
- * is called with the node when the answer arrives, unless a later list was sent
- * or the node is no longer wanted. */
+/* Lists the children of the entry's parent; returns PENDING or an error code.
+ * When the answer arrives, the zk_done_fn is called with the node, unless a
+ * later list was sent or the node is no longer wanted. */
 int hf__zk_node_list(struct zk_node *, zk_done_fn *);
 /* Sends the create and the list together; returns PENDING or an error code. */
 int hf__zk_node_enter(struct zk_node *, bool parents, zk_done_fn *listed);

@@ -12,7 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MANY 1000 /* at most this many entries of each list are read */
+/* A query other than a break reads at most this many entries of each list. */
+#define MANY 1000
 
 /* ---- the data of an entry ------------------------------------------------ */
 

@@ -40,7 +40,8 @@ struct zk_parties {
         char path[ZK_WHOLE_MAX];
     } dirs[ZK_AT_LEASES + 1]; /* the nodes whose children are listed */
     void (*then)(struct zk_parties *);
-    struct zk_party *first; /* entries in order: below the node, `locks`,
+    struct zk_party *first; /* entries in order: those directly below the name's
+                               node, then those below `locks`, then those below
                                `leases` */
     size_t len;
     enum hf_kind kind; /* kind of the lock; 0 if the name is not in use */

@@ -1,10 +1,10 @@
 /*
- * A query: a request about a name, which takes several calls, in steps. All
- * calls of a step are sent together; when all are answered, the next step
- * follows. If calls of a step fail, the first failure is the result of the
- * step, and the query ends with that result when the last call of the step is
- * answered. A query is in zk.queries until hf__zk_query_end() or _free() frees
- * it, and owns its calls. Called with the client's mutex held.
+ * A query: a request that takes several calls, in steps. All calls of a step
+ * are sent together; when all are answered, the next step follows. If calls of
+ * a step fail, the first failure is the result of the step, and the query ends
+ * with that result when the last call of the step is answered. A query is in
+ * zk.queries until hf__zk_query_end() or _free() frees it, and owns its calls.
+ * Called with the client's mutex held.
  */
 #ifndef HF_ZK_QUERY_H
 #define HF_ZK_QUERY_H

@@ -87,9 +87,9 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
 /* ---- answers ------------------------------------------------------------- */
 
 /* Warns near the end of the sequence. At the end all entries get the same
- * number, which no longer shows their order. The server starts again at 0 after
- * it has swept the name's node, which it does when the lock was unused for a
- * while. */
+ * number, which no longer shows their order. The sequence starts again at 0
+ * after the server has deleted the name's node, which happens when the lock was
+ * unused for a while. */
 static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
@@ -103,8 +103,8 @@ static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
                  lock->path, (long long)seq, ZK_SEQ_LAST);
 }
 
-/* Returns whether the child is certainly a mutex. An entry in kazoo's form may
- * also be a writer. */
+/* Returns whether the child is certainly the entry of a mutex. An entry in
+ * kazoo's form may also be that of a writer. */
 static bool queue_is_mutex(const char *child)
 {
     struct zk_entry e;
@@ -188,7 +188,8 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
         return hf__zk_lock_grant(lock, lock->attempt);
-    if (rule == ZK_RULE_UNFAIR) /* `lock` was deleted, but not the entry */
+    if (rule == ZK_RULE_UNFAIR) /* the holder's `lock` was deleted, but not the
+                                   holder's entry */
         hf__zk_node_drop(node, NULL);
     else
         node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&

@@ -2,10 +2,11 @@
  * The attempts of a mutex and of both sides of a read-write lock. lock.c calls
  * them through zookeeper.c's table of kinds.
  *
- * An attempt creates an entry and lists its siblings, in one packet. The entry
- * has the lock if no entry before it excludes it. Otherwise the client watches
- * the last of the entries that exclude it. Only the next waiter, or all readers
- * that follow a writer, watch the same entry, so a release wakes no others.
+ * An attempt creates an entry and lists the children of the name's node, in one
+ * packet. The entry has the lock if no entry before it excludes it. Otherwise
+ * the client watches the last of the entries that exclude it. An entry is
+ * watched only by the next waiter or, if it is a writer's, by all readers that
+ * follow, so a release wakes no others.
  *
  * The unfair mutex has no queue. The client that creates the node <path>/lock
  * has the lock; all others watch that node, and try again when it is deleted.

@@ -347,7 +347,8 @@ int hf__zk_renew(void *self, struct hf__batch *b)
         return HF__LATER;
     b->req.sent_at = z->core->now();
     b->req.result = HF__DONE;
-    b->chunks = 1; /* one for this function, while it sends chunks */
+    b->chunks = 1; /* this function counts as a chunk until it has sent all
+                      chunks */
     for (size_t i = 0; i < b->len; i++)
         b->item[i].result = HF__PENDING;
     for (size_t i = 0; i < b->len; i++)

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* How long a try waits for the turn before its own. */
+/* How long an attempt that may not queue waits for the turn before its own. */
 #define PASS (500 * HF__MS)
 
 struct visit {
@@ -341,8 +341,8 @@ static bool semaphore_are_there(const struct zk_node *turn)
 }
 
 /* Returns 0, or the error code if the server refuses to create a lease and
- * would refuse it again. (If `leases` was swept, `leases` is created again and
- * the lease is tried once more.) */
+ * would refuse it again. (If the server has deleted the empty node `leases`,
+ * that node is created again and the lease is tried once more.) */
 static int semaphore_lease_refusal(const struct zk_node *turn)
 {
     for (const struct zk_node *node = turn->sibling; node; node = node->sibling)
@@ -383,14 +383,14 @@ static void semaphore_passed(struct zk_lock *lock)
     hf__zk_lock_answer(lock, semaphore_visit_begin(lock));
 }
 
-/* Handles a try while other turns are before its own. The clients with these
- * turns may be about to give them up, or may themselves wait for permits. A
- * client with a turn may already have its leases, and `leases` is listed after
- * `locks`, so its leases are counted. If the permits that the turn asks for
- * were counted, too, the try would be refused although permits are free.
- * Therefore, if the leases leave enough permits, the try watches the turn
+/* Handles an attempt that may not queue while other turns are before its own.
+ * The clients with these turns may be about to give them up, or may themselves
+ * wait for permits. Such a client may already have its leases; as `leases` is
+ * listed after `locks`, they are counted. If the permits that its turn asks for
+ * were counted, too, our attempt would be refused although permits are free.
+ * Therefore, if the leases leave enough permits, our attempt watches the turn
  * before its own, for PASS at most. If that turn still exists then, its process
- * is stopped or waits for more permits, and the try is BUSY. */
+ * is stopped or waits for more permits, and the attempt is BUSY. */
 static int semaphore_pass(struct zk_lock *lock, const struct visit *v)
 {
     uint32_t wanted = lock->attempt->permits ? lock->attempt->permits : 1;

@@ -23,7 +23,7 @@
 #define PACKETS_MAX 256 /* one advance() reads at most this many packets */
 #define CONNECTS_MAX 4  /* one advance() tries at most this many addresses */
 #define RETRY_MS 1000   /* pause before the next session after a refusal */
-#define PAUSE_MS 500    /* longest pause after a round through all servers */
+#define PAUSE_MS 500    /* longest pause after all servers were tried */
 #define LIVED_MS 1000   /* a connection that lasted longer was useful */
 #define SHORT_MS 10     /* first pause after a connection that was not useful */
 /* The longest pause after connections that were not useful. Each pause is twice
@@ -32,7 +32,8 @@
 /* The first time limit of an attempt to connect. The limit grows with each
  * failure. */
 #define PATIENCE_MS 1000
-#define SILENT_MS 300 /* close() does not wait after a longer silence */
+/* If an answer is later than this, close() does not wait for the server. */
+#define SILENT_MS 300
 /* The time between polls where no event wakes the client. */
 #define POLL (10 * HF__MS)
 #define USUAL_MS 4000 /* shortest session that a server grants by default */
@@ -159,8 +160,8 @@ static bool session_fits(struct zk *z)
     return false;
 }
 
-/* Resumes the deletion of nodes that are no longer wanted, and watches the
- * holds. */
+/* Resumes the deletion of entries that are no longer wanted, and watches the
+ * entries of the holds. */
 static void session_nodes_up(struct zk *z)
 {
     struct zk_node *next;

@@ -1,8 +1,8 @@
 /*
  * Computes how long the session is sure to live, from what the leader has
  * acknowledged. Nothing is sent here: call.c reports answers, keepalive.h sends
- * the writes, and grants and renewals ask for the result. Called with the
- * client's mutex held.
+ * the writes, and grants and renewals use the result. Called with the client's
+ * mutex held.
  *
  * The session ends when the leader has not heard of the client for the timeout.
  * A follower reports its clients to the leader with its pings, twice per tick,

@@ -2,9 +2,9 @@
  * The library's socket, as the core watches it. The library owns its descriptor
  * and may close it at any time. A forked child may keep the socket open, and
  * then epoll(7) would report the closed descriptor for ever. So the core
- * watches a duplicate (zk.own_fd), which the backend stops watching before it
- * closes it. Called by session.c, and by call.c after each request, with the
- * client's mutex held.
+ * watches a duplicate (zk.own_fd). The backend closes the duplicate only after
+ * it has stopped watching it. Called by session.c, and by call.c after each
+ * request, with the client's mutex held.
  */
 #ifndef HF_ZK_SOCKET_H
 #define HF_ZK_SOCKET_H

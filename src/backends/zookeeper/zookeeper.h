@@ -58,7 +58,7 @@ struct zk {
     bool moving;    /* advance() is running */
     bool warned;    /* it was logged that a sequence nears its end */
     bool said;      /* `text` has changed since it was last reported */
-    bool unwatched; /* the core could not watch own_fd: it is polled */
+    bool unwatched; /* the core could not watch own_fd: fd is polled */
     bool first_words; /* the server's first bytes were checked */
     int open_code;    /* why opening failed, or 0 */
     bool was_late;    /* while opening: some server did not answer in time */
@@ -81,7 +81,7 @@ struct zk {
                                  next */
     hf__time up_at;           /* start of the current or last connection */
     hf__time pause_until;     /* no connection is attempted before this time */
-    uint32_t pause_ms; /* length of the last pause, which grows each time */
+    uint32_t pause_ms; /* the last pause; 0 after a connection that was useful */
     hf__time starved_until; /* out of memory: no keep-alive is sent before this
                                time */
     hf__time sweep_at;      /* next retry of deletions that failed, or 0 */
@@ -96,9 +96,9 @@ struct zk {
     uint8_t nudges;      /* requests sent because answers were late */
     unsigned waiting;    /* queued locks, except those that wait for a latch */
     unsigned waiting_latch; /* queued locks that wait for a latch */
-    hf__time poll_at;       /* next safety poll, while any lock waits */
-    uint32_t polls;         /* unanswered safety polls */
-    hf__time pass_at;       /* the earliest zk_lock.pass_until */
+    hf__time poll_at; /* next safety poll, or time limit of unanswered ones */
+    uint32_t polls;   /* unanswered safety polls */
+    hf__time pass_at; /* the earliest zk_lock.pass_until */
 
     struct zk_call *calls, *spare; /* unanswered calls; spare memory for new
                                       ones */

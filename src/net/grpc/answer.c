@@ -102,9 +102,9 @@ static size_t answer_whole_len(const struct grpc_buf *b)
            ((size_t)p[1] << 24 | (size_t)p[2] << 16 | (size_t)p[3] << 8 | p[4]);
 }
 
-/* Moves to the buffer of the current message the bytes that belong to it.
- * Allocates room only for bytes that have arrived, and not for the announced
- * length. */
+/* Moves the bytes that belong to the current message to the buffer of that
+ * message. Allocates room only for bytes that have arrived, and not for the
+ * announced length. */
 static int answer_take(struct grpc_call *c, const uint8_t **p, size_t *len)
 {
     struct grpc_buf *b = &c->in_buf;

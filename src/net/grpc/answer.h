@@ -17,7 +17,8 @@ void hf__grpc_header(struct grpc_call *, const char *name, size_t name_len,
 /* Handles bytes of messages. Returns 0, or an error code that ends the
  * connection. */
 int hf__grpc_data(struct grpc_call *, const uint8_t *, size_t);
-/* Ends the call, because the server has closed its half of the stream. */
+/* Ends the call, because the server has closed its half of the stream or has
+ * sent data that is not gRPC's. */
 void hf__grpc_finished(struct grpc_call *);
 /* Handles a reset of the stream, by the server or by nghttp2. */
 void hf__grpc_was_reset(struct grpc_call *, uint32_t error);

@@ -230,7 +230,7 @@ int hf__grpc_start(struct grpc_call *c, uint32_t limit_ms)
     int rc;
 
     c->at = g->link.stream.core->now();
-    /* After each late call in a row the server gets twice as much time, so that
+    /* The time limit is doubled for each late call in a row (g->late), so that
      * a call that is only slow is not sent twice. */
     c->limit_ms = limit_ms << g->late;
     c->until = c->limit_ms ? c->at + c->limit_ms * HF__MS : HF__NEVER;
@@ -336,7 +336,7 @@ static void call_repeat(struct grpc_call *c)
 {
     int rc = call_submit(c);
 
-    if (c->limit_ms) /* hf__grpc_hold() may have set `until` earlier */
+    if (c->limit_ms) /* hf__grpc_hold() may have set an earlier `until` */
         c->until = c->at + (hf__time)c->limit_ms * HF__MS;
     if (!rc)
         return;
@@ -392,7 +392,8 @@ static void call_renew(struct grpc *g)
     int rc;
 
     if (g->is_renewing || g->leaves_at != HF__NEVER)
-        return; /* the next connection gets another token */
+        return; /* a renewal is under way already, or the next connection gets
+                   another token */
     g->is_renewing = true;
     rc = g->type->renew(g, g->now);
     if (rc == HF_EAUTH)
@@ -437,9 +438,10 @@ static void call_progress(struct grpc *g, const struct grpc_call *c)
     g->slowest_at = g->now;
 }
 
-/* Returns when the time limit of the call passes. A busy server serves calls in
- * any order. If an answer has come since the call was started, the call
- * therefore gets twice the time of the slowest recent answer. Without this
+/* Returns when the time limit of the call passes. If an answer has come since
+ * the call was started, the server works but is busy, and a busy server serves
+ * calls in any order. Therefore the call then gets twice the time of the
+ * slowest recent answer, but at most GRPC_BACKLOG times its limit. Without this
  * extension all calls would be sent again, and the server would have twice as
  * much to do. */
 static hf__time call_limit_of(const struct grpc *g, const struct grpc_call *c)

@@ -126,11 +126,12 @@ void hf__grpc_call_fini(struct grpc_call *);
  * once, before start(); for a stream any number of times, before start() or
  * later. Each message of a stream is sent with the next flush. */
 uint8_t *hf__grpc_room(struct grpc_call *, size_t len);
-/* Starts the call. Returns 0 if over() will be called; HF__LATER if there is no
- * connection (the owner's up() will be called when there is one); or HF_ENOMEM.
- * limit_ms is the time limit, or 0 for none. While the server is slow to answer
- * other calls, the limit is extended, to at most GRPC_BACKLOG times its length.
- * After an error the call is IDLE, and what was written to its room is lost. */
+/* Starts the call. Returns 0 if over() will be called (unless the call is
+ * cancelled); HF__LATER if there is no connection (the owner's up() will be
+ * called when there is one); or HF_ENOMEM. limit_ms is the time limit, or 0 for
+ * none. While the server is slow to answer other calls, the limit is extended,
+ * to at most GRPC_BACKLOG times its length. After an error the call is IDLE,
+ * and what was written to its room is lost. */
 int hf__grpc_start(struct grpc_call *, uint32_t limit_ms);
 /* Makes a call in any state IDLE, without over(). The request is withdrawn if
  * that is still possible. */

@@ -14,7 +14,7 @@
  * this limit nghttp2 keeps the acknowledgements that are due (of PINGs and
  * SETTINGS), and ends the session if they become too many. */
 #define OUT_MOST (256 << 10)
-/* How long open calls may take to end once the server or the owner has
+/* How long open unary calls may take to end once the server or the owner has
  * announced the end of the connection. */
 #define LEAVE_MS 1000
 

@@ -26,7 +26,8 @@
 
 #include <nghttp2/nghttp2.h>
 
-/* Callbacks of the owner of the connection. All except down() may be NULL. */
+/* Callbacks of the owner of the connection. down() must be set, and renew() if
+ * is_stale() is set; the others may be NULL. */
 struct grpc_owner {
     /* Starts the greeting, after the server has spoken HTTP/2. When the
      * greeting is complete, the owner calls hf__grpc_up(). If this is NULL, the
@@ -42,7 +43,7 @@ struct grpc_owner {
     bool (*is_stale)(struct grpc *, const struct grpc_call *);
     /* Gets a new token; calls are held until the owner calls hf__grpc_token().
      * Returns 0, HF_EAUTH if the owner cannot get a token, or an error code
-     * that ends the connection. Required if is_stale is set. */
+     * that ends the connection. */
     int (*renew)(struct grpc *, hf__time now);
 };
 
@@ -85,12 +86,13 @@ struct grpc {
     bool is_short;     /* an allocation by nghttp2 has failed */
     bool has_settings; /* the server's SETTINGS have arrived */
     bool is_pinging;   /* our PING is not answered yet */
-    bool may_ping;     /* the server has sent something since our last PING */
+    bool may_ping;     /* the server has sent headers or data since it answered
+                          our last PING */
     bool owes_ack;     /* grpc-go's PING, which it sends with answers, is not
                           acknowledged yet */
     hf__time pinged_at;
     hf__time leaves_at; /* if not HF__NEVER, no further call is started, and
-                           open calls may last until this time */
+                           open unary calls may last until this time */
     char away[128];     /* why the connection must end */
     int failed;         /* the code with which the connection will end, or 0 */
 };

@@ -3,8 +3,8 @@
 #include "grpc.h"
 
 /* Servers refuse clients that send PINGs too often. The next PING may follow at
- * once if the server has sent something since the last one, otherwise only
- * after this time. */
+ * once if the server has sent headers or data since it answered the last PING,
+ * otherwise only after this time. */
 #define PING_MS 5100
 /* A PING must be answered within this many times link.silence_ms. */
 #define PONG_LATE 4

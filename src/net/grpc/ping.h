@@ -1,8 +1,8 @@
 /*
- * PINGs find out whether the server still answers. A PING is sent while calls
- * are open and the server is silent, or when the owner requests one, but never
- * so often that the server would refuse it. After a PING the connection ends in
- * two cases: no bytes arrive for link.silence_ms, or other bytes arrive but the
+ * PINGs find out whether the server still answers. While calls are open, a PING
+ * is sent if the server is silent or the owner requests one, but never so often
+ * that the server would refuse it. After a PING the connection ends in two
+ * cases: no bytes arrive for link.silence_ms, or other bytes arrive but the
  * answer to the PING does not arrive for several times as long.
  */
 #ifndef HF_NET_GRPC_PING_H
@@ -12,8 +12,8 @@
 
 struct grpc;
 
-/* Sends a PING now, unless that would be too soon or the last PING is not
- * answered yet. The owner may also call this. */
+/* Sends a PING now if calls are open, unless that would be too soon or the last
+ * PING is not answered yet. The owner may also call this. */
 void hf__grpc_ping(struct grpc *, hf__time now);
 /* Returns when the next PING is due, or HF__NEVER. */
 hf__time hf__grpc_ping_at(const struct grpc *);

@@ -43,7 +43,7 @@ enum scene_flag {
                                 hold is rightly lost */
     SCENE_TWICE = 1 << 2,    /* has two variants, so runs at least twice */
     SCENE_SURELY = 1 << 3,   /* at least one allocation must fail */
-    SCENE_RENEWS = 1 << 4,   /* a round takes as long as a lease */
+    SCENE_RENEWS = 1 << 4,   /* a run takes as long as a lease */
     SCENE_KINDS = 1 << 5,    /* needs locks other than the mutex */
 };
 

@@ -10,7 +10,7 @@ extern const struct any_faults {
     int64_t op_ms;  /* the shortest op_timeout that the server can meet */
     int64_t ttl_ms; /* a lease that outlasts a lost reply */
     int64_t tick_ms;
-    int rounds; /* rounds of two clients that take turns */
+    int rounds; /* how often two clients take turns */
     /* A reply is cut after 0, cut_step, 2 * cut_step ... bytes, always after
      * fewer than cut_most. */
     long cut_most, cut_step;

@@ -162,7 +162,7 @@ static bool is_quiet(struct world *w, struct taker *t)
 }
 
 /* Waits until the waiter relies on its watch: after its first polls with a new
- * watch it sends almost nothing. */
+ * watch, the waiter sends almost nothing. */
 static struct taker *waits(struct world *w, hf_lock *lock)
 {
     struct taker *t = taker_start(w, lock, 60000);

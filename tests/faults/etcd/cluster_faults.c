@@ -154,7 +154,7 @@ static void goes_on_elsewhere(struct world *w, const char *url,
         world_renews(a);
     assert_false(taker_back(t));
     OK(hf_lock_release(a, &w->err));
-    taker_gets_it(t, 2000); /* the waiter has left that member too */
+    taker_gets_it(t, 2000); /* the waiter, too, has left the cut member */
     OK(etcd_cluster_heal(&etcd_three));
     world_is_clean(w);
 }
@@ -202,8 +202,8 @@ static void behind_the_proxy(struct world *w, void (*cut)(struct world *))
                       cut, TTL_MS);
 }
 
-/* A waiter's member is cut off, so the waiter gets no event. It must leave that
- * member long before its lease is in danger. */
+/* A waiter's member is cut off, so the waiter gets no event. The waiter must
+ * leave that member long before its lease is in danger. */
 static void hears_elsewhere(struct world *w, void (*cut)(struct world *))
 {
     hf_lock *a = at(w, etcd_three.url, 30000, 5000), *b;
@@ -238,7 +238,8 @@ static void go_on(void)
     OK(etcd_cluster_heal(&etcd_three));
 }
 
-/* The only member left is not the leader: its replies confirm nothing. */
+/* The other members are stopped, and the remaining one was a follower: its
+ * replies confirm nothing. */
 CASE(test_no_quorum_confirms_nothing)
 {
     enum { MOST_MS = 4000 };
@@ -282,9 +283,9 @@ CASE(test_leader_without_quorum_grants_nothing)
     world_free_for_all(w, a);
 }
 
-/* A key that the test writes right after a request, through the same member,
- * and that nothing undoes. If this write is executed late, so was the
- * request. */
+/* A key that the test writes right after the client's request, through the same
+ * member. Nothing but was_done() deletes it. If this write is executed late, so
+ * was the request. */
 #define PROBE "holdfast:client/probe"
 
 static bool was_done(struct etcd_server *s)
@@ -321,7 +322,7 @@ static void take_and_release_at(struct world *w, hf_lock *lock,
 }
 
 /* The leader has logged the request and executes it when the other members run
- * again. */
+ * again. Returns whether it was executed. */
 static bool leader_does_it_later(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader();
@@ -335,7 +336,8 @@ static bool leader_does_it_later(struct world *w, hf_lock *a)
 
 /* A member forwards the request to a leader that is stopped. When that server
  * continues, it is no longer the leader. It forwards the request to the new
- * leader, which executes it after all later requests. */
+ * leader, which executes it after all later requests. Returns whether the
+ * request was executed. */
 static bool passed_on_late(struct world *w, hf_lock *a)
 {
     struct etcd_server *s = leader(), *member = follower(0);

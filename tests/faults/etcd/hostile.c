@@ -445,7 +445,7 @@ CASE(test_transactions_that_lie)
         SAYS("Txn", H "\x10\x01\x1a\x00\x1a\x00"),
         SAYS("Txn", H "\x10\x01\x1a\x02\x12\x00\x1a\x02\x12\x00"),
         SAYS("Txn", H "\x10\x01\x1a\x02\x1a\x00"),
-        SAYS("Txn", H), /* the transaction failed, without a reason */
+        SAYS("Txn", H), /* no success, and no replies to the requests */
         SAYS("Txn", H "\x1a\x02\x0a\x00\x1a\x02\x0a\x00"),
         SAYS("Txn", H "\x1a\x7f\x0a\x7f"),
         /* Each of these replies says that more keys follow, and lists the same

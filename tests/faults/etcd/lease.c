@@ -13,8 +13,9 @@ GROUP("lease");
 
 enum { SOON_MS = 2000, WAIT_MS = 30000 };
 
-/* Copies the key that identifies the i-th client; returns false if some client
- * of the case has no key. The clients of earlier cases have older keys. */
+/* Copies the key that identifies the i-th client of the case. The case's keys
+ * are the newest ones, because keys of earlier cases may remain. Returns false
+ * if there are fewer keys than clients. */
 static bool has_guard(const struct world *w, size_t i, char *key, size_t size)
 {
     static char keys[65536];
@@ -47,7 +48,7 @@ struct manner {
     enum hf_fairness fairness;
     enum hf_mode mode;
     uint32_t size;
-    unsigned entries; /* entries of a holder and a waiter */
+    unsigned entries; /* number of entries of a holder and a waiter together */
 };
 
 static const struct manner manners[] = {
@@ -114,7 +115,7 @@ CASE(test_lease_revoked_while_waiting)
 }
 
 /* An administrator deletes the waiter's entry. The waiter notices that, at the
- * latest when the holder before it releases. */
+ * latest by a poll after the holder's release, and creates the entry again. */
 CASE(test_entry_deleted_while_waiting)
 {
     hf_lock *a = world_near(w), *b = world_near(w);

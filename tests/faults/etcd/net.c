@@ -47,9 +47,9 @@ CASE(test_compaction_while_waiting)
     }
 }
 
-/* The waiter has no connection while the holder releases. When the waiter
- * reconnects, it can read the event of that release only if the server has not
- * compacted it. */
+/* The waiter has no connection while the holder releases. After the waiter has
+ * reconnected, it gets the lock, whether it can still read the event of that
+ * release or the server has compacted the event. */
 static void released_unheard(struct world *w, bool compacts)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, 5000);

@@ -180,7 +180,7 @@ CASE(test_long_queue)
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     is_shown(w, 1, MANY - 1);
     assert_false(taker_back(t));
-    ctl("del n/0 --prefix"); /* no lease id begins with 0 */
+    ctl("del n/0 --prefix"); /* not our entry: no lease id begins with 0 */
     taker_gets_it(t, SOON_MS);
 }
 
@@ -228,8 +228,9 @@ CASE(test_ask_of_a_stranger)
     EXPECT(HF_ENOTOWNER, hf_ask(w->clients[0], "n", 1, &w->err));
 }
 
-/* Requests for the lock are written with etcdctl: malformed ones are ignored,
- * and a waiter that is asked is notified as soon as it holds the lock. */
+/* etcdctl writes the key of hf_ask(). Malformed values are ignored. A value
+ * that names a waiter's token notifies this waiter as soon as it holds the
+ * lock. */
 CASE(test_wishes_that_say_nonsense)
 {
     static const char *const texts[] = {

@@ -263,9 +263,9 @@ static bool is_told(const struct world *w, const int *rc)
 
 /* The client is not notified that its lease has ended. While the server is
  * stopped, the client sends two keep-alives and a release. The reply to the
- * first keep-alive says that the lease does not exist, and the reply to the
- * second must not end the connection: only the reply to the release says that
- * the hold was lost. */
+ * first keep-alive says that the lease does not exist. The reply to the second
+ * must not end the connection, because the reply to the release is still to
+ * come: it says that the hold was lost. */
 CASE(test_lease_gone_with_two_keep_alives_under_way)
 {
     hf_lock *lock[UNDER_WAY] = {0};

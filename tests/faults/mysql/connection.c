@@ -24,7 +24,7 @@ CASE(test_connection_killed_while_holding)
     struct taker *t = taker_behind(w, a, b, WAIT_MS);
     uint64_t token = token_of(a);
 
-    kill_thread(false, 0); /* the first client was opened first */
+    kill_thread(false, 0); /* the oldest connection is the holder's */
     assert_true(NEVER_MS(taker_back(t), 500));
     OK(hf_lock_check(a));
     COMES(hf_lock_renew(a, 0, &w->err) == 0);
@@ -56,7 +56,8 @@ static void killed_while_waiting(struct world *w, bool waits, bool at_once)
     for (int i = 0; i < 3; i++) {
         my_has_waiters(1);
         kill_thread(waits, waits ? 0 : 1);
-        if (!at_once) /* the killed connection may still be listed */
+        /* For a moment my_has_waiters() may count the killed connection. */
+        if (!at_once)
             assert_true(NEVER_MS(taker_back(t), 100));
     }
     OK(hf_lock_check(a));

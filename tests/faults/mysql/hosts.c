@@ -1,6 +1,6 @@
-/* A URL that leads to two servers: one of its hosts is read-only, or was down
- * for a while; or its only host is a load balancer. All connections of a client
- * must lead to the same server. */
+/* A URL that leads to two servers: one of its two hosts is read-only or was
+ * down for a while, or its only host is a load balancer. All connections of a
+ * client must lead to the same server. */
 #include "mysql_faults.h"
 
 #include <mysql.h>

@@ -60,8 +60,8 @@ static bool has_row(const struct name *name)
                             hex) == 1;
 }
 
-/* Asserts that the names are different locks. A client of its own holds each of
- * them, all at the same time. If two names were one lock, the second acquire
+/* Asserts that the names are different locks: each name is held by another
+ * client, all at the same time. If two names were one lock, the second acquire
  * would find the lock busy. */
 static void all_names_differ(struct world *w)
 {
@@ -246,8 +246,8 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
 }
 
 /* Runs all kinds of locks between a client whose sessions have the setting and
- * a client whose sessions do not: once with the former as the client that opens
- * first and creates the tables, and once with the latter. */
+ * a client whose sessions do not. The client that opens first creates the
+ * tables; each of the two does so once. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
     hf_client *a, *b;

@@ -129,10 +129,11 @@ static void clerk_opens(struct world *w, const char *options, int code,
     hf_close(c);
 }
 
-/* The first round uses the default login method of the test servers. If the
- * server has caching_sha2_password, the default of MySQL 8, the second round
- * uses that method. At the first login it needs the password itself, which only
- * TLS keeps secret; later a digest suffices. */
+/* The first pass uses the default login method of the test servers. If the
+ * server has caching_sha2_password, the default of MySQL 8, the second pass
+ * uses that method. The first login of a user with that method needs the
+ * password itself, which only TLS keeps secret; for later logins a digest
+ * suffices. */
 CASE(test_ways_to_log_in)
 {
     static const char sha2[] = "with caching_sha2_password ";

@@ -207,10 +207,10 @@ CASE(test_the_ear_needs_no_dispatch)
     OK(hf_lock_release(lock, &w->err));
 }
 
-/* Waits until the holder trusts the messages that it receives. The holder needs
- * the reply to the check of its connections for that. The server has executed
- * the check before it gets the renewal, so the reply to the check arrives
- * first. */
+/* Waits until the holder trusts the messages that it receives. For that, the
+ * holder needs the reply to the check of its connections. The server has
+ * executed the check before it receives the renewal, so the reply to the check
+ * arrives before the reply to the renewal. */
 static void until_told(struct world *w, hf_lock *a)
 {
     COMES(proofs(w) > 0);
@@ -225,7 +225,9 @@ static void broken_is_heard(struct world *w, const struct side *s)
     world_near(w);
     OK(hf_break(w->clients[1], "n", 1, &w->err));
     COMES(world_heard_loss(w, 0));
-    if (s->kind == HF_SEMAPHORE) /* the semaphore has room for another hold */
+    /* world_loses() expects a try to fail, but a try of the semaphore would get
+     * another permit. */
+    if (s->kind == HF_SEMAPHORE)
         EXPECT(HF_ELOST, hf_lock_release(a, &w->err));
     else
         world_loses(w, 0, "(broken, deleted");
@@ -310,7 +312,8 @@ CASE(test_wishes_leave_room_for_the_loss)
     world_loses(w, 0, "(broken, deleted");
 }
 
-/* One of two readers is broken; the other one is not notified. */
+/* The hold of one of two readers is broken; the other reader is not
+ * notified. */
 CASE(test_only_the_broken_one_hears)
 {
     hf_lock *a = holder(w, &reads), *b = holder(w, &reads);

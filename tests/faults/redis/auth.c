@@ -169,7 +169,7 @@ CASE(test_limited_user_suffices_for_latch)
     hf_names *names = NULL;
     uint64_t left = 9;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* results of latch requests stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");
@@ -432,7 +432,7 @@ CASE(test_forbidden_latch_is_eauth)
     hf_latch *latch;
     uint64_t left;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* results of latch requests stay for a while */
     add_user(w, ACL_KEYS " " ACL_CHANNELS " " ACL_COMMANDS);
     worker(w, HF_UNFAIR);
     latch = world_latch(w, w->clients[0], "l");

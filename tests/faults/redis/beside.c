@@ -57,10 +57,10 @@ static struct taker *waits_first(struct world *w, hf_lock *lock)
     return t;
 }
 
-/* Our waiter is the first in the queue, in front of two Redisson waiters. Its
- * deadline is only 3 s after its last poll, and the deadlines of the Redisson
- * waiters include only these 3 s for it. When our waiter gets the lock, at most
- * 3 s may be subtracted from their deadlines. */
+/* Our waiter is the first in the queue, in front of two Redisson waiters. Our
+ * waiter's deadline is only 3 s after its last poll, and the deadlines of the
+ * two include only these 3 s for our waiter. When it gets the lock, at most 3 s
+ * may be subtracted from the two deadlines. */
 CASE(test_ours_gets_it)
 {
     hf_lock *a = fair_of(w), *b = fair_of(w);

@@ -26,8 +26,8 @@ CASE(test_breaking_a_strangers_hold)
     assert_int_equal(redis_do(w, "EXISTS n"), 0);
 }
 
-/* Two Redisson readers are in a hash that never expires and have no timeout
- * keys: breaking one leaves the other. */
+/* Two Redisson readers share a hash that never expires, and have no timeout
+ * keys: breaking the hold of one leaves that of the other. */
 CASE(test_breaking_one_of_redissons_readers)
 {
     static const char a[] = STRANGER, b[] = GHOST ":8";
@@ -133,8 +133,8 @@ CASE(test_handed_over_and_held_for_days)
     taker_end(t);
 }
 
-/* An older client does not store the token of its hold. The token is then read
- * from the counter. */
+/* A client of an older version of holdfast does not store the token of its
+ * hold. The token is then read from the counter. */
 CASE(test_breaking_an_older_clients_hold)
 {
     hf_info *info;

@@ -108,8 +108,8 @@ CASE(test_owners_of_others_are_printable)
     world_free_for_all(w, a);
 }
 
-/* The key belongs to the other dialect: the error message names the URL option
- * to use. */
+/* The key is a lock as the other value of `dialect` (a URL option) stores it:
+ * the error message names that value. */
 CASE(test_other_dialect_is_named)
 {
     hf_lock *a = world_near(w), *b;
@@ -128,8 +128,8 @@ CASE(test_other_dialect_is_named)
     OK(hf_lock_release(a, NULL));
 }
 
-/* The key is a lock in neither dialect. The error message must say so, and must
- * not suggest another dialect. */
+/* The key is not a lock, whatever the URL's `dialect`. The error message must
+ * say so, and must not suggest another dialect. */
 CASE(test_key_of_another_program_is_said)
 {
     static const struct {

@@ -190,7 +190,7 @@ CASE(test_latch_that_rests_stays_one)
     hf_info *info;
     uint64_t left = 0;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* results of latch requests stay for a while */
     hf_lock_free(a);
     w->locks[0] = NULL;
     latch = world_latch(w, w->clients[0], "n");

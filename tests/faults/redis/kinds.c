@@ -121,7 +121,7 @@ CASE(test_latch_setter_killed)
     uint64_t left = 0;
     struct proc p;
 
-    w->may_leave = true; /* the marks of a latch stay for a while */
+    w->may_leave = true; /* results of latch requests stay for a while */
     puppet_opens(w, &p, HF_LATCH, TTL_MS);
     OK(puppet_do(&p, &set));
     proc_kill(&p);

@@ -10,8 +10,8 @@ GROUP("replica");
 #define LAG_MS 60
 #define TTL 200000
 #define OP 60000
-/* A stall of the machine does not exceed this replica_timeout, so it does not
- * cause too few confirmations. */
+/* The replica_timeout is longer than any stall of the machine, so that a stall
+ * does not cause too few confirmations. */
 #define CONFIRMED "?replicas=1&replica_timeout=10s"
 #define QUICKLY "?replicas=1&replica_timeout=200ms"
 #define TOO_FEW "0 of 1 replicas confirmed it within 200 ms"

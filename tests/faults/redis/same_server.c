@@ -136,7 +136,8 @@ static void old_master_goes_on(struct world *w, const struct way *way)
     COMES_MS(taker_back(&w->taker), 2000);
     assert_int_equal(w->taker.rc, 0);
     taker_end(&w->taker);
-    redis_do(w, "FLUSHALL"); /* the old master may have handed the lock over */
+    /* The old master may have handed the lock over: delete that hold. */
+    redis_do(w, "FLUSHALL");
 }
 
 static bool is_busy(struct redis_server *s)

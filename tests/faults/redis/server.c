@@ -121,8 +121,8 @@ CASE(test_restart_loading_is_told_at_once)
 }
 
 /* The server has lost the script for releases but not the script for acquires.
- * If a release is followed by an acquire at once, the release must still be
- * executed first. */
+ * The client acquires right after its release: the server must still execute
+ * the release first. */
 CASE(test_restart_release_is_not_overtaken)
 {
     hf_lock *a = world_lock(w, w->redis->url, 30000, 1000, HF_FAIR_DEFAULT);
@@ -361,7 +361,7 @@ CASE(test_refused_release_of_a_freed_handle)
     OK(hf_lock_release_nowait(a, NULL));
     OK(hf_lock_free(a));
     w->locks[0] = NULL;
-    /* The reply to this try comes after the reply to the release. */
+    /* When this try has been answered, the server has refused the release. */
     EXPECT(HF_EBACKEND, hf_lock_try(other, NULL));
     assert_int_equal(redis_do(w, "EXISTS n"), 1);
     redis_do(w, "REPLICAOF NO ONE");

@@ -105,7 +105,7 @@ CASE(test_three_gone_acquire_fails_and_says_why)
     cut(0);
     stop(2);
     redis_server_kill(SERVER(4));
-    hf_lock_timed(a, 1500, NULL); /* until the silent server is known */
+    hf_lock_timed(a, 1500, NULL); /* a learns that server 2 is silent */
     for (int i = 0; i < 2; i++) {
         WITHIN(500 + 1000,
                EXPECT(HF_ETIMEDOUT, hf_lock_timed(a, 500, &w->err)));

@@ -1,4 +1,4 @@
-/* Servers that lose their data, and tokens, which rise nevertheless. */
+/* Servers lose their data; tokens rise nevertheless. */
 #include "redlock_faults.h"
 
 GROUP("memory");
@@ -25,7 +25,8 @@ CASE(test_restarted_one_after_the_other)
     uint64_t token;
     hf_lock *a = far(w, TTL_MS, 15000, OUT), *b = far(w, TTL_MS, 15000, OUT);
 
-    world_takes(w, a, WAIT_LONG_MS); /* the servers may just have started */
+    /* Takes long if the servers have just started: they do not vote yet. */
+    world_takes(w, a, WAIT_LONG_MS);
     token = token_of(a);
     COMES(keys() == SERVERS);
     t = taker_start(w, b, 120000);
@@ -232,8 +233,9 @@ CASE(test_second_round_tells_a_majority)
     for (int i = 0; i < SERVERS; i++)
         told += top_of(i) >= token;
     assert_true(told >= 3);
+    /* The token of `a` came from the numbers of these two servers. */
     redis_server_kill(SERVER(0));
-    redis_server_kill(SERVER(1)); /* the token came from their numbers */
+    redis_server_kill(SERVER(1));
     delete_key(2);
     delete_key(3);
     world_takes(w, b, 3000); /* granted by 2, 3 and 4 */

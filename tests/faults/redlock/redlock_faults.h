@@ -1,5 +1,5 @@
-/* Faults of five Redis servers and of the network to them. A group shares its
- * servers: each case finds them running and empty. */
+/* Faults of five Redis servers and of the network to them. The cases of a group
+ * share the servers; each case finds them running and empty. */
 #ifndef REDLOCK_FAULTS_H
 #define REDLOCK_FAULTS_H
 

@@ -399,9 +399,9 @@ void actor_begin(struct actor *a, enum stage_role role)
 }
 
 /* Checks that the kernel has marked the clients of a killed process. The kernel
- * marks them when their threads end, before it reports the end of the process.
- * Otherwise other clients would notice the death only by their poll every 2
- * s. */
+ * does so when their threads end, before it reports the end of the process.
+ * Without the mark, other clients would notice the death only by their poll
+ * every 2 s. */
 static void check_marked(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_SLOTS; i++) {

@@ -215,8 +215,8 @@ static int run_worker(const struct plan *plan, uint32_t *from)
     return status;
 }
 
-/* A late call counts only if it is late three times in a row at the same trial,
- * because the machine may have stalled. */
+/* A late call counts as a fault only if three runs of the same trial in a row
+ * have one, because the machine may have stalled. */
 static void run(const struct plan *plan)
 {
     uint32_t from = plan->first, late_at = UINT32_MAX;

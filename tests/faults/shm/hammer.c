@@ -18,7 +18,7 @@ struct hammer {
     const char *name;
     size_t offset;
     uint64_t add, flip;
-    uint64_t kept; /* bits that the stirring hammer keeps */
+    uint64_t kept; /* bits that do not change when `add` is added */
 };
 
 static const struct hammer *hammer;
@@ -95,7 +95,7 @@ static const struct kind {
     enum hf_kind kind;
     enum hf_fairness fairness;
     uint64_t stir, flags; /* bits of the word that a client changes */
-    uint64_t kept;        /* bits that the stirring hammer keeps */
+    uint64_t kept;        /* bits that do not change when `stir` is added */
 } kinds[] = {{HF_MUTEX, HF_FAIR, SHM_STIR_ONE, SHM_WAITERS, ~SHM_STIR_MASK},
              {HF_MUTEX, HF_UNFAIR, SHM_STIR_ONE, SHM_WAITERS | SHM_WAKING,
               ~SHM_STIR_MASK},
@@ -126,7 +126,7 @@ static void party_go(struct party *p)
     if (p->lock && !TIMED(0, hf_lock_free(p->lock)))
         p->lock = NULL;
     TIMED(0, hf_close(p->client));
-    hf_lock_free(p->lock); /* a held lock is freed after its client */
+    hf_lock_free(p->lock); /* a held lock can be freed only now */
     hf_latch_free(p->latch);
 }
 
@@ -401,10 +401,11 @@ static int break_under(struct scene *s, int n)
     return rc;
 }
 
-/* The word changes while hf_break() breaks one hold or the other. hf_break()
- * must return 0 only if it broke all holds, and otherwise report that it gave
- * up. In the first round the changes do not end, so hf_break() gives up. For a
- * while after that, it gives up after only 64 tries (see retry.c). */
+/* The word changes n times while hf_break() breaks one hold or the other; if n
+ * is -1, the changes do not end, so hf_break() gives up. It must return 0 only
+ * if it broke all holds, and otherwise report that it gave up. For a while
+ * after the first run (n = -1), it gives up after only 64 tries (see
+ * retry.c). */
 CASE_HERE(test_a_break_of_several)
 {
     struct scene s;

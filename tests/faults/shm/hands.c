@@ -214,8 +214,8 @@ static bool is_of_prober(unsigned cell)
 }
 
 /* The holder closes its client, and the prober acquires some permits of "y".
- * One of the prober's cells is now the cell that the holder had. The word of
- * "x" names the waiter's cell. */
+ * Adds 1 to `hands` if one of the prober's cells is now the cell that the
+ * holder had. The word of "x" names the waiter's cell. */
 static void holder_leaves_its_cell_to_prober(void)
 {
     unsigned cell = cell_of(holder.pid);

@@ -179,12 +179,13 @@ static void d_two_wait_for_victim(pid_t victim)
 
     waiter_waits_for(victim);
     await_settled(1, victim);
-    is_early = has_ended(victim); /* if so, a second actor would race the
-                                     waiter */
+    /* If the victim has ended, the lock is free, and a second actor would race
+     * the waiter for it. */
+    is_early = has_ended(victim);
     if (!is_early) {
         actor_tell(&dead, 'a', 10000, 0);
-        await_settled(2, victim); /* otherwise this actor could race the
-                                     waiter */
+        /* The second actor must be in the queue before the lock is free. */
+        await_settled(2, victim);
     }
     atomic_store(&stage->phase, 2);
     await_end(victim);

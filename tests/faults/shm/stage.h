@@ -113,7 +113,7 @@ void stage_case(int faults, const char *fmt, ...)
 /* A scenario that is run for n = 1, 2, 3 ... until the victim ends before its
  * n-th step. */
 struct stage_walk {
-    const char *name, *meanwhile; /* for the faults; meanwhile may be NULL */
+    const char *name, *meanwhile; /* for messages; meanwhile may be NULL */
     bool (*run)(const void *scenario, int n); /* false after the last step */
     const void *scenario;
     int only;  /* the only n, or 0 for all */
@@ -179,7 +179,7 @@ int leave(struct seat *, hf_error *);
 int go_down(struct seat *, hf_error *); /* downgrades from writing to reading */
 
 void actor_begin(struct actor *, enum stage_role);
-void actor_end(struct actor *, int sig); /* if sig is 0, it exits by itself */
+void actor_end(struct actor *, int sig); /* sig 0: it exits by itself */
 /* Begins the holder, the waiter and the prober, and maps the file. */
 void actors_begin(void);
 /* Ends these actors, if they are running. */

@@ -40,7 +40,9 @@ CASE(test_diagnose_rights)
 
     diagnosis_says(c, HF_LEVEL_OK, "rights", "only the user of the URL");
     world_ends(w, c);
-    world_is_clean(w); /* only that user may use the nodes */
+    /* The nodes must be gone, because only the user who created them may use
+     * them. */
+    world_is_clean(w);
     c = open_with(w, "", LONG_MS);
     diagnosis_says(c, HF_LEVEL_OK, "rights", "every client");
 }

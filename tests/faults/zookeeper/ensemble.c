@@ -88,9 +88,9 @@ static void ends_with_it(struct proc *p)
 
 /* A waiter's process is stopped. The waiter becomes the first in the queue, its
  * session ends, and another client acquires the lock. The waiter's follower is
- * cut off and does not know this. It checks rights early, so it may refuse a
- * request without asking the leader. When the waiter continues, it must not
- * take such a refusal as proof that its session is alive. */
+ * cut off and learns nothing of all this. A follower checks rights early, so it
+ * may refuse a request without asking the leader. When the waiter continues, it
+ * must not take such a refusal as proof that its session is alive. */
 CASE(test_cut_off_follower_denies_and_proves_nothing)
 {
     hf_lock *a = world_lock(w, majority_url(), 30000, 5000, HF_FAIR_DEFAULT);

@@ -91,15 +91,16 @@ CASE(test_open_where_somebody_else_answers)
 
 CASE_IS(test_open_where_nobody_speaks, open_stranger(w, NULL, HF_EBACKEND))
 
-/* If one of several hosts is a server that answers, it suffices, whatever the
- * others are. */
+/* hf_open() succeeds if one of several hosts is a server that answers, whatever
+ * the other hosts are. */
 CASE(test_open_beside_strangers)
 {
     struct stranger s[2];
 
     stranger_begin(&s[0], "220 mail ESMTP, who is there?\r\n");
     stranger_begin(&s[1], NULL);
-    for (int i = 0; i < 3; i++) /* the client tries the hosts in any order */
+    /* Opens three clients, because each tries the hosts in a random order. */
+    for (int i = 0; i < 3; i++)
         world_lock(w,
                    text_of("zk://127.0.0.1:%d,127.0.0.1:%d,127.0.0.1:%d",
                            s[0].port, s[1].port, w->port),

@@ -78,8 +78,9 @@ static bool counts(struct world *w, unsigned count)
            strncmp(text, want, strlen(want)) == 0;
 }
 
-/* At the server only the latch and its round remain, and no mark of a
- * client. */
+/* At the server only the two nodes of the latch remain, itself and its round.
+ * No mark remains: a client deletes the node that marks its request as carried
+ * out when it gets the reply. */
 CASE(test_latch_leaves_no_marks)
 {
     hf_latch *l;

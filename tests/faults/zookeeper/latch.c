@@ -141,7 +141,7 @@ static bool is_set(struct world *w)
     return zk_hand_stat(hand(w), LATCH, NULL) == 0;
 }
 
-/* Changes the count of the latch within the same round. */
+/* Counts the latch down, as another client does: the round stays the same. */
 static void count_down(struct world *w)
 {
     char data[128] = "", *five;

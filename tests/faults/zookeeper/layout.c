@@ -193,8 +193,8 @@ CASE(test_kazoos_readers_are_seen)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* Waits until the server has swept a container that became empty just now. All
- * containers that were empty before are then swept too. */
+/* Waits until the server has swept (deleted) a container that became empty just
+ * now. All containers that were empty before are then swept too. */
 static void is_swept(struct world *w)
 {
     struct Stat stat;

@@ -14,8 +14,8 @@ CASE(test_created_then_cut_is_adopted)
     struct taker *t;
 
     world_free_for_all(w, a);
-    /* Because of this node of another lock, the server does not sweep the
-     * parent. */
+    /* Because of this node of another lock, the server does not delete the
+     * parent, a container. */
     create_below(w, NODE, NODE "/x", ZOO_CONTAINER, NULL, 0);
     proxy_set(w->proxy, PROXY_SWALLOW, 0);
     t = taker_start(w, a, 10000);

@@ -152,7 +152,7 @@ CASE(test_given_up_place_cannot_be_deleted)
     hf_acquire_options fixed = HF_ACQUIRE_OPTIONS_INIT;
     int first = 1, second = 1;
 
-    fixed.lease_ms = 60000; /* makes its request differ from the first */
+    fixed.lease_ms = 60000; /* makes b's request differ from a's */
     OK(hf_lock_timed(x, 5000, &w->err));
     OK(hf_lock_acquire_async(a, NULL, note_result, &first, NULL));
     world_has_entries(w, 2);
@@ -206,8 +206,8 @@ CASE(test_root_stays)
 
     OK(try_as(w, ann, "d/n"));
     COMES(is_gone(w, "/teams/a/d"));
-    /* When the server has swept this container, it has had the time to sweep
-     * the path's nodes. */
+    /* When the server has deleted this empty container, it has had the time to
+     * delete the path's nodes. */
     zk_hand_create(h, "/mark", "", ZOO_CONTAINER, NULL, 0, NULL);
     zk_hand_create(h, "/mark/x", "", 0, NULL, 0, NULL);
     zk_hand_delete(h, "/mark/x");
@@ -276,8 +276,9 @@ static void note_set(void *arg, hf_latch *latch, int result)
     *(int *)arg = result;
 }
 
-/* The name's node exists when the client looks for it, and is swept afterwards.
- * The client creates this node again. */
+/* The name's node exists when the client looks for it. Then the test deletes
+ * the node, as a server deletes an empty container. The client creates it
+ * again. */
 CASE(test_tenants_latch_is_swept)
 {
     hf_client *c = open_tenant(w);
@@ -302,8 +303,9 @@ CASE(test_tenants_latch_is_swept)
     tenant_is_clean(w);
 }
 
-/* The node `leases` of an idle semaphore exists when the client looks for it,
- * and is swept afterwards. The client creates this node again. */
+/* The node `leases` of an idle semaphore exists when the client looks for it.
+ * Then the test deletes the node, as a server deletes an empty container. The
+ * client creates it again. */
 CASE(test_tenants_semaphore_is_swept)
 {
     hf_client *c = open_tenant(w);

@@ -1,5 +1,5 @@
 /* Faults of a single server: it is killed, it ends sessions, an administrator
- * deletes nodes, and parents are swept. */
+ * deletes nodes, and the server deletes ("sweeps") empty parents. */
 #include "../any/any_faults.h"
 #include "zk_faults.h"
 
@@ -195,7 +195,7 @@ CASE(test_parent_swept_between)
 
     for (int i = 0; i < 3; i++) {
         world_free_for_all(w, a);
-        world_is_clean(w); /* waits until its container is swept */
+        world_is_clean(w); /* waits until the server has deleted the parent */
     }
 }
 

@@ -51,7 +51,7 @@ CASE(test_dead_server_is_named)
 
 CASE_IS(test_outage_is_two_lines, any_outage_is_two_lines(w))
 
-/* A limit that holds however long the server takes to start. */
+/* A time limit, in ms, that is long enough however slowly the server starts. */
 #define PATIENT_MS 120000
 
 static void back_soon(struct world *w, enum hf_fairness fair)
@@ -66,9 +66,9 @@ static void back_soon(struct world *w, enum hf_fairness fair)
     zk_server_kill(w->zk);
     OK(zk_server_again(w->zk));
     OK(hf_lock_release(a, &w->err));
-    /* The server was serving again before the release. But while a server
-     * starts, it may accept a connection and never answer on it, which costs
-     * the client a second. */
+    /* The server was serving again before the release. But while it started, it
+     * may have accepted the client's connection without ever answering on it,
+     * which costs the client a second: hence the limit of 2 s. */
     taker_gets_it(t, 2000);
 }
 
@@ -388,9 +388,9 @@ static hf_lock *quiet_hold(struct world *w, const char *url)
     return w->locks[0];
 }
 
-/* An administrator closes the session in the client's name, before the
- * deadline. This is repeated until it succeeds, because the client may reclaim
- * its session first. */
+/* Ends the client's session as an administrator can: takes the session over and
+ * closes it. Repeats this until the entry is gone, because the client may take
+ * its session back before it is closed. */
 static void close_its_session(struct world *w)
 {
     char path[256];

@@ -10,13 +10,13 @@
 
 GROUP("strangers");
 
-/* A lease of a kazoo semaphore. Its name has no sequence number, so it is the
- * same each time. */
+/* The node of a permit of a kazoo semaphore. Its name has no sequence number,
+ * so a node that is removed and created again has the same name. */
 #define STRANGER NODE "/00000000000040008000000000000001"
 
-/* What happens before a request is sent. The thread that drives the client
- * calls these functions, so no other thread may use the world's hand in the
- * meantime. */
+/* The functions to call just before the client sends a request. The thread that
+ * drives the client calls them. Therefore no other thread may use hand(w) while
+ * `w` is set. */
 static struct {
     struct world *w; /* atomic; NULL if nothing happens */
     const zhandle_t *hand;
@@ -168,8 +168,8 @@ CASE_IS(test_stranger_asked_for_in_vain, minds_after_giving_up(w, HF_FAIR))
 CASE_IS(test_unfair_stranger_asked_for_in_vain,
         minds_after_giving_up(w, HF_UNFAIR))
 
-/* The client receives the reply about a stranger and then gives up. Its next
- * attempt must not use that reply, which is stale by then. */
+/* The client receives the reply about the child of unknown form and then gives
+ * up. Its next attempt must not use that reply, which is stale by then. */
 CASE(test_stranger_of_an_earlier_question)
 {
     hf_lock *a = far_handle(w, HF_FAIR);
@@ -186,10 +186,10 @@ static void come_again(struct world *w)
     zk_hand_create(hand(w), STRANGER, "", ZOO_EPHEMERAL, NULL, 0, NULL);
 }
 
-/* The stranger is removed whenever the client asks about it, and is created
- * again behind the client's entry. The client gets the lock. At its next
- * attempt the stranger is in front of the client's entry, and must not count as
- * a node that was found to be harmless. */
+/* The child of unknown form is removed whenever the client asks about it, and
+ * is created again behind the client's entry. The client gets the lock. At its
+ * next attempt the child is in front of the client's entry, and must not count
+ * as a node that was found to be harmless. */
 static void minds_its_return(struct world *w, hf_lock *a)
 {
     come(w);

@@ -67,8 +67,9 @@ static void remove_it(struct world *w, const char *child)
     OK(zk_hand_delete(hand(w), below(child, path)));
 }
 
-/* Creates a parent that stays and whose next sequence number is no longer the
- * first. */
+/* Creates the lock's node so that it stays without children, and uses up its
+ * first sequence number (FIRST), so that no entry of the client gets that
+ * number. */
 static void make_node(struct world *w)
 {
     OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
@@ -76,7 +77,8 @@ static void make_node(struct world *w)
     remove_it(w, "x");
 }
 
-/* Adds a client that has no lock of the case's name yet. */
+/* Adds a client without a handle for the case's lock, and creates the lock's
+ * node. */
 static void begin(struct world *w)
 {
     world_near(w);
@@ -93,8 +95,8 @@ static void remove_node(struct world *w)
     world_is_clean(w);
 }
 
-/* Asserts that an entry of Curator or kazoo precedes ours, whatever other nodes
- * exist. */
+/* Asserts that the client lets an entry of Curator or kazoo with the first
+ * sequence number go before its own, even while there are other nodes. */
 static void minds_entries(struct world *w)
 {
     static const char *const entries[] = {
@@ -209,8 +211,8 @@ CASE(test_foreign_entries_are_waited_for)
     remove_node(w);
 }
 
-/* Entries of other kinds of lock. An acquire in each manner that is marked in
- * `minded` fails with HF_EMISMATCH. */
+/* Entries of other kinds of lock: an acquire in a manner whose element of
+ * `minded` is true fails with HF_EMISMATCH. */
 CASE(test_foreign_entries_of_another_kind)
 {
     static const struct {

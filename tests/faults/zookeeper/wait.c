@@ -181,8 +181,8 @@ CASE(test_threads_of_a_process_are_one_waiter)
 
 struct sleeper {
     pthread_t thread;
-    hf_lock *lock;   /* what the thread waits for, or NULL for the latch */
-    hf_latch *latch; /* the latch that it waits for if `lock` is NULL */
+    hf_lock *lock;   /* the lock to wait for, or NULL */
+    hf_latch *latch; /* if `lock` is NULL: the latch to wait for */
     int rc;
     long sleeps;
 };
@@ -202,8 +202,9 @@ static void *sleep_and_count(void *arg)
     return NULL;
 }
 
-/* Starts the sleeper, which drives the client, and renews another lock ROUNDS
- * times: each renewal is a request with one reply. */
+/* Starts the sleeper's thread, which drives the client. Then the calling thread
+ * renews another lock ROUNDS times: each renewal is a request with one
+ * reply. */
 static void drive(struct world *w, struct sleeper *s)
 {
     hf_lock *m;
@@ -243,10 +244,10 @@ static long sleeps_for_latch(struct world *w)
     return s.sleeps;
 }
 
-/* A waiter for a latch or a lock drives its client. It is woken for the replies
- * to other threads but not for their requests; otherwise it would sleep twice
- * in each round. On a busy machine a thread sleeps more often, but not in every
- * try. */
+/* While a thread that waits for a lock or a latch drives the client, another
+ * thread renews. The driver is woken by each reply to a renewal but not by the
+ * request; otherwise it would sleep twice per renewal. On a busy machine a
+ * thread sleeps more often, but not in every try. */
 CASE(test_driver_is_woken_for_answers)
 {
     enum { TRIES = 10, MOST = ROUNDS * 3 / 2 };
@@ -267,9 +268,10 @@ CASE(test_driver_is_woken_for_answers)
     assert_true(latched < MOST);
 }
 
-/* Some callers give up while they wait for the connection, at different places
- * among the waiting requests. When the client has reconnected, it sends the
- * requests of the other callers, including those that came later. */
+/* Acquires are begun while the client has no connection. Some of them are
+ * cancelled, at different places among the waiting requests. When the client
+ * has reconnected, it sends the requests of the other acquires, including the
+ * last, which is begun after the first ones were cancelled. */
 CASE(test_some_give_up_while_it_is_down)
 {
     enum { ALL = 6, LATE = ALL - 1 };

@@ -8,7 +8,7 @@
 #include "../../lib/zk_server.h"
 
 #define MS 1000000LL
-#define NODE "/n" /* the node of the lock in all cases */
+#define NODE "/n" /* the node of the lock "n" */
 
 extern struct zk_ensemble zk_three;
 
@@ -19,7 +19,7 @@ void zk_end_three(void);
 /* Returns the administrator's session. */
 struct zk_hand *hand(struct world *);
 /* Creates a child of the lock's node or of a container below it. Retries,
- * because the server may sweep the container while it is empty. */
+ * because the server may remove the container while it is empty. */
 void create_below(struct world *, const char *container, const char *path,
                   int mode, char *out, size_t size);
 /* Waits until the lock's node has n entries of holders and waiters. */

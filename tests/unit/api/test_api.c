@@ -261,8 +261,8 @@ CASE(test_api_module_that_is_none)
     rc = hf_open("redis://127.0.0.1:1?connect_timeout=100ms", NULL, &c, &err);
     unsetenv("HOLDFAST_MODULE_PATH");
     unlink(path);
-    /* hf_open() may find the real module in another directory, but no server
-     * listens on that port. */
+    /* hf_open() may find the real module in another directory. It fails then
+     * too, because no server listens on that port. */
     assert_int_equal(rc, HF_EBACKEND);
     assert_null(c);
     assert_true(err.text[0] != '\0');

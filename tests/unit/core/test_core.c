@@ -236,8 +236,9 @@ CASE(test_core_loss_is_told_when_its_handle_is_gone)
     assert_int_equal(hf_close(c), 0);
 }
 
-/* If one of these is set, the thread that fires a cancel stops before it writes
- * to the client's descriptor, or before it wakes the waiting thread. */
+/* The thread that fires a cancel sets one of these. With stops_in_post it stops
+ * before it writes to the client's descriptor, with stops_in_wake before it
+ * wakes the waiting thread. */
 static __thread bool stops_in_post, stops_in_wake;
 static uint32_t fire_stopped, fire_may_go_on; /* atomic */
 
@@ -417,8 +418,8 @@ CASE(test_core_firing_after_the_wait_touches_no_client)
 }
 
 /* A thread that is about to fire checks that the word of the cancel is the one
- * that it read before. After a wait the word must differ from the word before
- * it, since the next wait may belong to another client. */
+ * that it read before. A wait must leave another word than it found, since the
+ * next wait may belong to another client. */
 CASE(test_core_no_wait_leaves_the_word_as_it_was)
 {
     hf_client *c = open_at_once(HF__QUEUED);
@@ -525,8 +526,8 @@ static bool is_armed(hf_lock *lock)
     return spec.it_value.tv_sec || spec.it_value.tv_nsec;
 }
 
-/* With many handles, the end of a hold sets only the descriptor of its own
- * handle. */
+/* The end of one hold sets only the timer descriptor of its own handle, however
+ * many handles there are. */
 CASE(test_core_end_of_one_hold_sets_one_descriptor)
 {
     hf_client *c = open_at_once(HF__GRANTED);
@@ -696,7 +697,8 @@ CASE(test_core_password_file_is_read_whole)
     assert_int_equal(rmdir(dir), 0);
 }
 
-/* No program writes to the pipe, or a program writes a line without its end. */
+/* hf_open() soon fails if no program writes to the pipe, or if a program writes
+ * a line without its end. */
 CASE(test_core_password_file_is_not_waited_for_long)
 {
     char dir[] = "/tmp/holdfast-core-XXXXXX", path[64];
@@ -719,7 +721,7 @@ CASE(test_core_password_file_is_not_waited_for_long)
 }
 
 /* A handle is freed while its release is pending. The client no longer uses the
- * name, so that another kind of lock may be created. */
+ * name then, so the next handle of the name may have another kind. */
 CASE(test_core_name_without_handles_may_be_another_kind)
 {
     hf_client *c = open_at_once(HF__GRANTED);

@@ -10,7 +10,7 @@
 
 enum { MANY = 8 };
 
-/* The backend of this test, protected by client->mu: */
+/* State of the test's backend, protected by client->mu: */
 static unsigned room;   /* number of requests to accept; others get LATER */
 static bool goes_on;    /* advance() reports that requests can be sent */
 static bool gives_back; /* advance() reports accepted requests as unsent */

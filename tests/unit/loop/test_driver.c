@@ -89,7 +89,7 @@ CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
     server.in_advance = ring_once;
     to_ring = &w[1].lock->line->remote;
     hf__mutex_unlock(&c->mu);
-    helper_looks(c); /* sooner than the thread would by itself */
+    helper_looks(c); /* before the helper thread would by itself */
     pthread_join(t[1], NULL);
     assert_int_equal(w[1].rc, 0);
     __atomic_store_n(&handler_may_return, 1, __ATOMIC_SEQ_CST);
@@ -249,8 +249,9 @@ static void note_advance(hf__time now)
     note_step('a');
 }
 
-/* Writes an answer, and returns a time that has passed, as if the answer had
- * arrived while this thread was stopped until after that time. */
+/* Makes an answer arrive late: writes it, and returns a time-out that has
+ * passed, as if this thread had been stopped from before the answer came until
+ * after the time-out. */
 static hf__time timeout_and_answer(void)
 {
     if (!ends.comes_late || !strchr(ends.order, '0'))

@@ -157,7 +157,7 @@ static bool helper_sleeps_for(hf_client *c, int64_t ms)
     return until > hf__now() + ms * HF__MS;
 }
 
-/* The driver leaves while an asynchronous wait is pending, which no thread
+/* The driver leaves, and only an asynchronous wait is left, for which no thread
  * drives. The helper thread must take over at once, not only when the timer for
  * which it sleeps is due. */
 CASE(test_races_driver_leaves_an_asynchronous_wait)

@@ -346,7 +346,9 @@ static hf_client *hold_by_handle(enum hf_kind kind, int64_t lease_ms)
     hf_acquire_options opt = HF_ACQUIRE_OPTIONS_INIT;
     hf_client *c = hold(0);
 
-    server.in_renew = NULL; /* a downgraded hold is renewed at once */
+    /* A downgraded hold is renewed at once, but note_batch() does not know its
+     * line. */
+    server.in_renew = NULL;
     opt.lease_ms = lease_ms;
     locks[0] = make_lock(c, "h", kind, HF_OWNER_HANDLE, 0);
     assert_int_equal(hf_lock_acquire(locks[0], &opt, NULL), 0);
@@ -361,8 +363,8 @@ static void end_by_handle(hf_client *c)
 }
 
 /* Another thread releases the hold while a request about the hold is pending.
- * If `again` is set, it then acquires the lock again, and the answer does not
- * concern the new hold. */
+ * If `again` is set, that thread then acquires the lock again, and the answer
+ * to the request does not concern the new hold. */
 static void ask_of_released(enum hf_kind kind, int (*verb)(hf_lock *),
                             bool again)
 {

@@ -276,7 +276,7 @@ struct one {
     int status;
     char text[200], got[300];
     int rc;              /* what its callbacks return */
-    struct one *cancels; /* its next callback cancels this one */
+    struct one *cancels; /* call to cancel in the next callback */
     bool restarts;
     struct scene *scene;
     struct one *next; /* next call in the list of its scene */

@@ -502,8 +502,8 @@ static void down(void *link, int code, bool was_up, hf__time now)
 
 static const struct net_talk talk = {.greet = greet, .down = down};
 
-/* No server listens at the first address. A server listens at the second
- * address from the second round on. */
+/* The link tries two addresses in turn. No server listens at the first one. A
+ * server listens at the second one only from the second try on. */
 CASE(test_link_goes_over_the_addresses)
 {
     struct net_endpoint e = {.core = &core};

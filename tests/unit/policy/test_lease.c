@@ -302,7 +302,7 @@ CASE(test_lease_silence_counts_from_the_last_listener)
     hf__lease_listen(&l, at(300));
     assert_int_equal(hf__lease_timer(&l), at(300) + OP_TIMEOUT);
     l = queued();
-    hf__lease_listen(&l, at(300)); /* a place in the queue is not silence */
+    hf__lease_listen(&l, at(300)); /* no answer is due: the next poll is */
     assert_int_equal(hf__lease_timer(&l), at(2100));
 }
 

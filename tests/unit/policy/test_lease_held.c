@@ -250,8 +250,9 @@ CASE(test_lease_renewal_of_another_hold_is_nothing)
     assert_int_equal(next(&l, 3100), HF__TODO_LET_GO);
 }
 
-/* A renewal that only reports a fixed lease to the server again does not extend
- * the lease: the request may have been sent long after the call. */
+/* A renewal that only repeats the length of a fixed lease to the server does
+ * not extend the hold: the request may have been sent long after the call that
+ * set the length. */
 CASE(test_lease_renewal_that_changes_nothing)
 {
     struct hf__lease l = held(false, true);

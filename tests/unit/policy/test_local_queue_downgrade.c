@@ -50,8 +50,8 @@ CASE(test_downgrade_is_told_by_the_next_renewal)
     assert_int_equal(hf__lease_timer(&to.lease), at(10));
     assert_true(hf__queue_renewable(&to, at(10)));
     assert_false(hf__queue_renewable(&from, at(5000)));
-    /* The answer to a renewal of the write hold, which was pending, changes
-     * neither queue. */
+    /* A renewal of the write hold was pending. Its answer changes neither
+     * queue. */
     hf__queue_renewed(&from, 101, HF_ENOTOWNER, at(5), TTL, at(11));
     assert_false(from.was_lost);
     hf__lease_renewing(&to.lease, TTL, at(11));

@@ -16,7 +16,7 @@ QUEUE_CASE(test_queue_fair_hands_over_in_order)
     assert_string_equal(run(g, 2), "");
     assert_int_equal(release(g, 2, 3), HF__PENDING);
     assert_int_equal(c.result, HF__GRANTED);
-    /* After two turns the hold goes back to the server's queue. */
+    /* After two turns the hold is released, and the next waiter attempts. */
     assert_int_equal(release(g, 3, 4), HF__DONE);
     assert_int_equal(d.state, HF__W_WAITING);
     assert_string_equal(run(g, 4), "RA");

@@ -1,7 +1,7 @@
 /* Why a hold was lost: the reasons that the queue remembers for each owner. */
 #include "local_queue_fixture.h"
 
-#define SLOW 1000 /* ms; if the timer is later, the process was stopped */
+#define SLOW 1000 /* ms; a timer this late shows a stopped process */
 
 static enum hf__loss_why why(const struct hf__queue *g, uint64_t owner)
 {

@@ -204,8 +204,8 @@ QUEUE_CASE(test_refused_let_go_before_the_next_question)
     assert_int_equal(c.result, HF_EAUTH);
 }
 
-/* While a local owner holds the lock, its waiters are not notified of the
- * refusal. */
+/* While a local owner holds the lock again, the waiters are not notified that
+ * the release of the earlier hold was refused. */
 QUEUE_CASE(test_refused_let_go_while_it_is_held_again)
 {
     struct hf__waiter a = want(1), b = want(2), c = want(3);

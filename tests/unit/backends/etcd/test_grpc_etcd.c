@@ -316,8 +316,8 @@ CASE(test_calls_and_refusals)
     scene_free(t);
 }
 
-/* An answer larger than any flow control window arrives in many pieces; a
- * longer one exceeds the caller's limit. */
+/* An answer larger than any flow control window arrives in many pieces; an even
+ * larger one exceeds the caller's limit. */
 CASE(test_long_answers)
 {
     struct scene *t = scene_of(&plain);
@@ -517,7 +517,7 @@ CASE(test_next_address_takes_over)
     assert_int_equal(p->end, GRPC_LATE);
     assert_true(DRIVE_UNTIL(t, t->downs)); /* the server is stopped */
     assert_int_equal(w->end, GRPC_LOST);
-    t->g.link.connect_ms = 2000; /* for one round over all addresses */
+    t->g.link.connect_ms = 2000; /* for trying every address once */
     assert_true(DRIVE_UNTIL(t, t->ups == 2));
     assert_non_null(strstr(t->g.link.where, strchr(plain.url + 7, ':')));
     assert_int_equal(put_it(p, "next/a", "2"), 0);

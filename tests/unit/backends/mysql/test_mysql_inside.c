@@ -237,8 +237,8 @@ static int note_why(hf_client *client, int code, const char *fmt, ...)
 
 /* Returns the error message of an attempt on a semaphore of 2 permits if the
  * name is in use with this kind and 3 permits. If `kind` is NULL, the attempt
- * has converted the name to its own kind, but another client has converted the
- * name since, and its current kind is unknown. */
+ * has converted the name to a semaphore, but another client has converted it to
+ * another kind since, which the attempt does not know. */
 static const char *mismatch_with(const char *kind)
 {
     struct hf__core heeds = core;

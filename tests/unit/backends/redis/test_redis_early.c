@@ -245,8 +245,8 @@ CASE(test_early_messages_of_many)
     end(r, lines, MANY);
 }
 
-/* An attempt that is sent after messages were dropped has missed none of them,
- * and is not sent again. */
+/* Messages were dropped before the attempt is sent. None of them can belong to
+ * the attempt, so it is not sent again. */
 CASE_HERE(test_early_messages_are_nothing_to_later_questions)
 {
     for (uint64_t i = 0; i < 2 * RD_EARLY; i++)
@@ -307,9 +307,9 @@ CASE_HERE(test_message_completes_the_look)
     assert_int_equal(line.attempt.token, TOKEN);
 }
 
-/* The permit of the first attempt was granted and has expired, and the next
- * attempt was queued. The old message arrives after the reply to the next
- * attempt, and does not grant the permit. */
+/* The permit of the first attempt was granted and has expired, and the second
+ * attempt was queued. The message of the first grant arrives after the reply to
+ * the second attempt, and does not grant the permit. */
 CASE_HERE(test_message_of_an_earlier_look_is_none)
 {
     first_look(r);
@@ -320,8 +320,9 @@ CASE_HERE(test_message_of_an_earlier_look_is_none)
     assert_int_equal(hf__rd_attempt(r, &line.attempt), HF__LATER);
 }
 
-/* The message for the first attempt arrives while the next attempt is not
- * answered yet. It does not grant the permit either. */
+/* The permit of the first attempt was granted and has expired. The message of
+ * that grant arrives before the reply to the second attempt, and does not grant
+ * the permit. */
 CASE_HERE(test_earlier_message_before_the_answer)
 {
     first_look(r);

@@ -106,7 +106,7 @@ CASE(test_lost_question_of_a_quick_server)
  * or just before the reply to that attempt arrived. In the latter case the
  * server's clock is up to 4 s behind our estimate, and the server may execute
  * the lost attempt up to 4 s later than we estimate. Therefore a second abandon
- * is sent. */
+ * is sent 4 s after the first. */
 CASE(test_lost_question_of_a_slow_server)
 {
     struct scene *s = lost_after(4000 * HF__MS);
@@ -228,10 +228,10 @@ static void answer_too_late(struct scene *s, int64_t now_us)
 }
 
 /* The server refuses the renewal as too late, because its clock was set
- * forward. The refusal contains the new time. By this time the client computes
- * the limit of the renewal again, and sends the renewal again, because the
- * caller's time is not over. The lease counts from when the renewal was first
- * sent. */
+ * forward. The refusal contains the server's new time, from which the client
+ * computes the limit of the renewal again. The client sends the renewal again,
+ * because the caller's time is not over. The lease counts from when the renewal
+ * was first sent. */
 CASE(test_renewal_by_a_clock_that_jumped)
 {
     struct scene *s = begin();

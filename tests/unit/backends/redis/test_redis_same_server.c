@@ -594,8 +594,8 @@ CASE(test_wishes_that_come_before_their_grants)
     assert_int_equal(wishes_len, 2);
     for (int i = 0; i < 2; i++)
         hf__rd_detach(s->r, &two[i]);
-    s->r->listens = false; /* because end() detaches a lock that was attached
-                              without it */
+    s->r->listens = false; /* end() detaches a lock that was attached without
+                              listening */
     end(s);
 }
 

@@ -45,7 +45,8 @@ CASE_HERE(test_names_of_the_dead_are_taken_back)
     int status;
     pid_t pid;
 
-    client = open_client(p->url); /* before the fork: opening cleans up */
+    /* Opened before the fork: an open after the death would clean up. */
+    client = open_client(p->url);
     pid = fork();
     if (!pid) {
         take_all_names(p->url);

@@ -88,8 +88,8 @@ CASE_HERE(test_one_death_is_told_to_all)
     waitpid(pid, NULL, 0);
 }
 
-/* The process that dies holds y0, for which a second client waits. It also
- * waits for x, and a third client queues for x after it. */
+/* The process that dies holds y0, for which a second client waits. The process
+ * also waits for x, and a third client queues for x behind the process. */
 CASE_HERE(test_death_of_a_waiter_that_holds_another)
 {
     hf_lock *x = make_lock(open_client(p->url), "x", true);

@@ -85,8 +85,8 @@ CASE_HERE(test_diagnose_reads_the_setting_of_logind)
                                         "logind.conf.d/b.conf", "logind.conf"};
     const char *drop_ins = text_of("%s/logind.conf.d", p->dir);
 
-    /* Without a configuration file systemd's default applies, which is to
-     * remove. */
+    /* Without a configuration file systemd's default applies: logind removes
+     * the file. */
     assert_true(hf__shm_logind_removes(text_of("%s/logind.conf", p->dir)));
     assert_true(removes(p->dir, "logind.conf", "[Login]\n#RemoveIPC=no\n"));
     assert_false(removes(p->dir, "logind.conf", "[Login]\nRemoveIPC=no\n"));

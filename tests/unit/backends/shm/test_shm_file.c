@@ -47,7 +47,7 @@ CASE_HERE(test_a_half_made_directory_is_given_to_the_group)
     OK(rmdir(private));
     close_client(open_client(url));
     assert_int_equal(mode_of(p->dir), 01770);
-    OK(chmod(p->dir, 0700)); /* seems intended: the directory has a file */
+    OK(chmod(p->dir, 0700)); /* the mode seems intended: a file is there */
     assert_refused(url, HF_EBACKEND, "keeps out the group");
     assert_int_equal(mode_of(p->dir), 0700);
 }
@@ -275,7 +275,8 @@ CASE_HERE(test_file_of_an_earlier_boot_starts_anew)
     uint64_t token;
 
     OK(hf_lock_acquire(lock, NULL, NULL));
-    memcpy(copy, f, sizeof(*f)); /* as a crash would leave it: held */
+    memcpy(copy, f, sizeof(*f)); /* a copy that shows x as held, as after a
+                                    crash */
     hf_lock_release(lock, NULL);
     free_lock(lock);
     close_client(client);

@@ -165,8 +165,9 @@ CASE_HERE(test_who_does_not_listen_is_not_woken)
     }
 }
 
-/* A client marks a hold that has already ended, and may die before it can
- * remove the mark. The mark must not count as a mark on the next hold. */
+/* A client that asks may mark a hold that has already ended, and may die before
+ * it can remove the mark. The mark must not count as a mark on the next
+ * hold. */
 CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
 {
     struct ears ears = {0};
@@ -203,8 +204,8 @@ CASE_HERE(test_a_late_mark_is_not_for_the_next_hold)
     }
 }
 
-/* A hold is broken. When its holder checks, the mark already belongs to the
- * next hold; the holder nevertheless learns of its loss. */
+/* A hold is broken while the mark already belongs to the next hold. The holder
+ * of the broken hold nevertheless learns of its loss. */
 CASE_HERE(test_broken_and_the_mark_is_anothers)
 {
     struct ears ears = {0};

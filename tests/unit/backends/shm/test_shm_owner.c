@@ -206,7 +206,7 @@ CASE_HERE(test_a_group_s_directory_lets_it_in)
         url, HF_EBACKEND,
         text_of("%s: has mode 0700 and group %u, which keeps out the group %u",
                 p->dir, group, group));
-    OK(chmod(p->dir, 0711)); /* members must be able to open it */
+    OK(chmod(p->dir, 0711)); /* not enough: members must be able to open it */
     assert_refused(url, HF_EBACKEND, text_of("%s: has mode 0711 and", p->dir));
     OK(chmod(p->dir, 0750));
     assert_refused(url, HF_EBACKEND, text_of("%s: has mode 0600 and", p->file));
@@ -338,7 +338,7 @@ CASE_HERE(test_a_parent_of_the_group_of_the_url)
 CASE_HERE(test_a_parent_of_a_stranger_is_refused)
 {
     strange = inode_of(p->dir);
-    OK(chmod(p->dir, 01777)); /* the directory's owner may rename files in it */
+    OK(chmod(p->dir, 01777)); /* the directory's owner may still rename files */
     below_is_refused(p, "belongs to user 4242");
     strange = 0;
     below_is_opened(p, "");

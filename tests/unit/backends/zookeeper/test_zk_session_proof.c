@@ -120,7 +120,8 @@ CASE(test_life_with_a_tick_that_is_too_small)
         assert_int_equal(mistakes(4000, 2000, 1), 0);
 }
 
-/* With a tick longer than the session timeout, no lock could be held. */
+/* With a tick longer than the session timeout no lock could be held, so
+ * hf__zk_proof_fits() returns false. */
 CASE(test_life_needs_a_tick)
 {
     struct zk z = {.core = &core, .tick_ms = 2000};

@@ -86,7 +86,8 @@ void hf__shm_bury(struct shm *s, uint32_t owner)
     struct shm_thread thread;
 
     if (!hf__shm_tables_trylock(s, &thread))
-        return; /* the next client that opens the file buries `owner` */
+        return; /* `owner` is buried later, at the latest when a client
+                   opens the file */
     if (hf__shm_is_registered(shm_slot_of(s, owner), owner) &&
         hf__shm_gone(s, owner))
         clients_bury_locked(s, owner & SHM_SLOT_MASK);

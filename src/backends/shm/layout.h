@@ -50,12 +50,13 @@
  * every other cell its `hold` does. A client that wants to name another cell
  * first *writes down* what the word says of the named cell, into the `hold` of
  * that cell. Writing down also raises a version in the `hold`: if two clients
- * write down the same, the later one fails. Every change is therefore one swap,
- * and a client that is killed between two swaps leaves nothing incomplete. The
- * two rules hold here, too: a change raises the count, and a client that enters
- * or leaves the queue or prolongs a lease stirs (raises only the count)
- * afterwards. A cell waits while it has a ticket and no permits. The token is
- * `epoch`, which is raised by each holder of all permits.
+ * write down the same, the later one fails. Writing down changes no permits;
+ * the change itself is then one swap of the word. A client that is killed
+ * between the two therefore leaves nothing incomplete. The two rules hold here,
+ * too: a change raises the count, and a client that enters or leaves the queue
+ * or prolongs a lease stirs (raises only the count) afterwards. A cell waits
+ * while it has a ticket and no permits. The token is `epoch`, which is raised
+ * by each holder of all permits.
  *
  * A latch:
  *

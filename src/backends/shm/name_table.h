@@ -22,7 +22,8 @@ static inline uint16_t shm_entry_kind(const struct hf__remote *remote)
  * caller must hold the table lock. */
 int hf__shm_name_find(struct shm *, const char *name, size_t len,
                       bool attached);
-/* Creates an entry for the name at `index`, which must be free. */
+/* Creates the entry `index`, which must be free, for the name of the
+ * hf__remote. */
 void hf__shm_name_make_locked(struct shm *, unsigned index,
                               const struct hf__remote *);
 /* If no client has a handle on the entry, holds it or waits for it, and it is

@@ -9,9 +9,10 @@
 #include "lock_state.h"
 #include "shm.h"
 
-/* Takes the lock if it is free and no client waits. If it returns false, the
- * lock was not taken, and the caller calls hf__shm_shared_attempt. Always
- * returns false for a latch. */
+/* Takes the permits that the request wants if they are free, no client waits
+ * and no lease is involved. If the function returns false, the lock was not
+ * acquired, and the caller calls hf__shm_lock_attempt. Always returns false for
+ * a latch. */
 bool hf__shm_shared_take(struct shm *, struct hf__req *);
 /* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. *dead is a client that
  * must be buried, or 0. */

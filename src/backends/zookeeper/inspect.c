@@ -122,7 +122,7 @@ static void inspect_on_done(void *owner, int rc, const struct zk_reply *reply)
         parties->base.q->req.op == HF__ASK ? "WRITE below" : "DELETE below";
 
     (void)reply;
-    if (rc == ZBADVERSION) /* another client has asked at the same time */
+    if (rc == ZBADVERSION) /* another client has asked in the meantime */
         rc = ZOK;
     if (rc == ZOK)
         parties->reached++;

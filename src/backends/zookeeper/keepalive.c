@@ -9,8 +9,8 @@
 #define BEAT_PART 6
 /* The longest time without a request is the timeout divided by this. */
 #define TOUCH_PART 4
-/* A nudge is a request that is sent because an answer is late. Each of this
- * many nudges doubles the time to the next one. */
+/* A nudge is a request that is sent because an answer is late. Each nudge, up
+ * to this number, doubles the time to the next one. */
 #define NUDGES_MAX 5
 /* After a thread has sent a request, more requests are expected for this
  * long. */

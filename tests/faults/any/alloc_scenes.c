@@ -490,6 +490,15 @@ static void watch_name(struct stage *s, long n)
     OK(hf_lock_release(s->theirs, E));
 }
 
+/* Asserts the result of an acquire during which the client was closed. An
+ * attempt that was repeated before that may have lacked memory. */
+static void was_closed(int rc, long n)
+{
+    if (rc != HF_ECLOSED)
+        check_code(rc, "an acquire", n);
+    assert_int_not_equal(rc, 0);
+}
+
 /* Closes a client that has a hold, a waiting thread and an asynchronous
  * acquire. */
 static void close_busy(struct stage *s, long n)
@@ -499,7 +508,8 @@ static void close_busy(struct stage *s, long n)
     struct conf_taker t = {0};
     hf_client *c = NULL;
 
-    OK(open_client(s, &c));
+    /* A busy machine may need more than the short connect_timeout. */
+    COMES(open_client(s, &c) == 0);
     busy[0] = conf_lock(c, conf_name());
     busy[1] = conf_lock(c, s->name);
     busy[2] = conf_lock_flags(c, s->name, HF_OWNER_HANDLE);
@@ -510,9 +520,9 @@ static void close_busy(struct stage *s, long n)
     conf_thread_asleep(&t.t);
     TRY(n, known(hf_close(c)));
     conf_taker_end(&t);
-    assert_int_equal(t.rc, HF_ECLOSED);
+    was_closed(t.rc, n);
     assert_int_equal(call.called, 1);
-    assert_int_equal(call.result, HF_ECLOSED);
+    was_closed(call.result, n);
     for (int i = 0; i < 3; i++)
         conf_free(busy[i]);
     OK(hf_lock_release(s->theirs, E));

@@ -403,7 +403,7 @@ SCENE_CASE(test_slots_that_are_missing)
     backend.renew = NULL;
     hf__mutex_unlock(&s->client->mu);
     assert_int_equal(hf_latch_set(s->latch, 3, &err), HF_ENOTSUP);
-    assert_string_equal(err.text, "test: it has no such question");
+    assert_string_equal(err.text, "test: it has no such query");
     assert_int_equal(hf_lock_try(s->locks[0], &err), 0);
     assert_int_equal(hf_lock_renew(s->locks[0], 0, &err), HF_ENOTSUP);
     assert_string_equal(err.text, "test: it has no renewals");

@@ -4,8 +4,8 @@
  * called by its digest (EVALSHA), or sent as source (EVAL) if the server does
  * not know it.
  *
- * Older clients run the same scripts on the same keys, so a script and these
- * numbers must not change by accident. The test unit-redis-reply therefore
+ * Clients of another version run their own scripts on the same keys, so a script
+ * and these numbers must not change by accident. The test unit-redis-reply therefore
  * compares the digests with those that it lists.
  */
 #ifndef HF_REDIS_SCRIPTS_H

@@ -17,8 +17,8 @@ struct terminal {
 /* Opens /dev/tty, if there is a terminal. */
 void terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
-/* Returns true if the command is an interactive job by itself, which gets the
- * terminal at once. */
+/* Returns true if an interactive shell started holdfast by itself, not in a
+ * script or a pipeline; the command then gets the terminal at once. */
 bool terminal_wanted_at_once(const struct terminal *terminal);
 /* Makes `group' the foreground group. Returns false if the group of this
  * process is not the foreground group. */

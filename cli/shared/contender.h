@@ -64,7 +64,7 @@ struct contender_group {
 /* Writes the name of lock i. */
 void contender_name(const struct arena *arena, unsigned i, char out[64]);
 /* Opens the client and creates the locks of a group. Returns HF_OK or a code,
- * with *err. Call contender_close() in both cases. */
+ * with *err if the library has failed. Call contender_close() in any case. */
 int contender_open(struct contender_group *group, hf_error *err);
 void contender_close(struct contender_group *group);
 /* Runs in a child: contends until the end, then exits. */

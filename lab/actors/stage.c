@@ -222,7 +222,7 @@ static void stage_reap(struct actor *actor, bool is_expected)
         die_of_child(&actor->script->words, actor->name, status);
 }
 
-/* Calls poll(), and records in stage->stood how late it returned. */
+/* Calls poll(). stage->stood becomes the longest delay of a return so far. */
 static int stage_poll_actors(struct stage *stage, struct pollfd *polled,
                              int64_t ms)
 {

@@ -61,7 +61,7 @@ struct workers {
     int ready[2], go[2];
     pid_t *pids;
     unsigned processes;
-    int64_t cpu_began; /* CPU time of this process when all began */
+    int64_t cpu_began; /* CPU time of this process when the workers began */
 };
 
 /* The thread of one worker. The functions from here to workers_process_main()

@@ -53,9 +53,9 @@ static double contention_per_sale(const struct workers_result *result,
     return result->done ? all / (double)result->done : 0;
 }
 
-/* Writes the verdict. For an unfair lock, `times' is how many times as many
- * sales per second it made as the fair lock. In all other rows, and if the
- * sales with the fair lock are not known, `times' is 0. */
+/* Writes the verdict. For an unfair lock, `times' is its sales per second
+ * divided by those of the fair lock. In all other rows, and if the sales with
+ * the fair lock are not known, `times' is 0. */
 static void contention_judge(const struct race *race, struct lab_row *row,
                              const struct workers_result *result,
                              int64_t oversold, double times)

@@ -146,9 +146,9 @@ struct hf__remote {
 
 /* A renewal of many holds: req.op is HF__RENEW and req.remote is NULL. The
  * backend sets each result (DONE, ENOTOWNER, EUNKNOWN ...) and req.sent_at, and
- * then reports the whole batch. If the server knows a hold of a line for
- * reading as a write hold (the downgrade did not reach the server), the renewal
- * turns that hold into a read hold. */
+ * then reports the whole batch. If a downgrade did not reach the server, a
+ * hold that is a read hold here is still a write hold there; the renewal turns
+ * it into a read hold. */
 struct hf__batch {
     struct hf__req req;
     size_t len;

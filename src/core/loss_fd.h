@@ -9,7 +9,7 @@
 #include "core/lock.h"
 
 /* Creates the handle's descriptor; hf__loss_fd_start() must then set its timer.
- * Returns false if the process has no more descriptors. */
+ * Returns false if the kernel has no descriptor or no memory for it. */
 bool hf__loss_fd_open(hf_lock *);
 /* Sets the timer of a descriptor that was just created. */
 void hf__loss_fd_start(hf_lock *);

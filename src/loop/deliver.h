@@ -1,7 +1,7 @@
 /*
  * Delivery: gives the marks that the backend has left, and the timers that are
- * due, to their lines and requests. Any thread may deliver, even two at once.
- * No mutex is held.
+ * due, to their lines and requests. Any thread that holds no mutex may deliver,
+ * even two threads at once.
  */
 #ifndef HF_DELIVER_H
 #define HF_DELIVER_H

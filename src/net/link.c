@@ -324,9 +324,10 @@ hf__time hf__link_timeout(const struct net_link *l)
                : hf__min_time(l->timer, link_silent_at(l));
 }
 
-/* Returns what to add to the message about a silent server. If a server does
- * not answer the TLS handshake, or with tls_later does not speak first, it may
- * be a different kind of server. */
+/* Returns what to add to the message about a silent server. The server may be
+ * of a different kind if it does not answer the TLS handshake. The same is true
+ * of a protocol with tls_later, in which the server sends the first message, if
+ * that message does not come. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

@@ -274,8 +274,9 @@ static int queue_enter_exclusive(struct hf__queue *g, struct hf__waiter *w,
     return HF__PENDING;
 }
 
-/* Returns whether the lock is known to be taken. This is unknown while a
- * question or a let_go is under way; a try then waits for the answer. */
+/* Returns whether the lock is known to be taken: it has an owner here, or the
+ * server has answered the current question. Before that answer, and while a
+ * let_go is under way, this is unknown, and a try waits for the answer. */
 static bool queue_busy(const struct hf__queue *g)
 {
     return g->owner || !hf__lease_unanswered(&g->lease);

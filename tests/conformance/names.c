@@ -293,8 +293,8 @@ CONF_CASE(test_names_prefix_leaves_less_room, 0)
     OK(hf_lock_release(lock, E));
 }
 
-/* Events, lists and error messages contain a client's names without the
- * prefix. */
+/* A client's lists contain its names without the prefix, and hf_inspect() and
+ * hf_break() take the names so. */
 CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
 {
     char prefix[80];

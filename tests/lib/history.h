@@ -89,7 +89,8 @@ struct history_rules {
     int64_t ttl_ns;  /* how long a dead owner may keep its holds */
     int64_t tick_ns; /* how late the server may notice that a lease has ended */
     int64_t wake_ns; /* limit of WAKE, usually 2 s */
-    int64_t grace_ns; /* extra time for round trips that the test delays */
+    int64_t grace_ns; /* added to every due time, for example because the test
+                         delays round trips */
     uint32_t turns;   /* hand-overs that one grant allows */
     bool lossy;       /* the server may forget holds: skip CLAIM */
     bool unhurried;   /* waits are not judged: skip BOUND and WAKE */

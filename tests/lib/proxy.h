@@ -3,7 +3,8 @@
  * are switched on while the proxy runs; each lasts until the next switch, and
  * applies to existing and new connections unless its comment below says
  * otherwise. A connection that has lost bytes in one direction carries no more
- * bytes in that direction, because TCP leaves no gaps.
+ * bytes in that direction, because TCP leaves no gaps. (PROXY_LOSE_EVENTS and a
+ * censor remove whole messages, and the connection goes on.)
  */
 #ifndef TESTS_PROXY_H
 #define TESTS_PROXY_H

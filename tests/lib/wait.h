@@ -82,8 +82,9 @@ static inline int64_t wait_stolen(void)
 /* Returns for how long since boot some thread on this machine has waited for a
  * processor, in ns, plus wait_stolen(). If the kernel does not report the waits
  * of all threads, the result includes only those of this process's first
- * thread. The kernel misses waits between two reads less than a tick apart, so
- * a thread reads at most every 20 ms and in between gets its previous value.
+ * thread. The kernel misses the waits between two reads of WAIT_PRESSURE within
+ * a tick, so a thread reads it at most every 20 ms and in between gets its
+ * previous value.
  * The value never falls: if no descriptor is free, the previous value is
  * returned. */
 static inline int64_t wait_stalled(void)

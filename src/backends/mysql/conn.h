@@ -46,7 +46,8 @@ struct my_answer {
     hf__time now;
 };
 
-/* The value of a letter in a statement. */
+/* The value that is bound to one of the letters A to Z. hf__my_sql() writes it
+ * in place of %A to %Z. */
 struct my_param {
     const void *bytes; /* 'x', 'h' */
     uint64_t n;        /* the number of bytes; for 'u', the value */

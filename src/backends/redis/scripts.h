@@ -4,9 +4,9 @@
  * called by its digest (EVALSHA), or sent as source (EVAL) if the server does
  * not know it.
  *
- * Clients of another version run their own scripts on the same keys, so a script
- * and these numbers must not change by accident. The test unit-redis-reply therefore
- * compares the digests with those that it lists.
+ * Clients of another version run their own scripts on the same keys, so a
+ * script and these numbers must not change by accident. The test
+ * unit-redis-reply therefore compares the digests with those that it lists.
  */
 #ifndef HF_REDIS_SCRIPTS_H
 #define HF_REDIS_SCRIPTS_H

@@ -65,8 +65,9 @@ static struct net_out *subscribe_begin(struct redis *r, const char *verb,
     return o;
 }
 
-/* Puts the channel of a name and its mark into one command, so that the server
- * never counts us as a listener of only one of the two. */
+/* Puts the channel of a name and its second channel, holdfast:mark:{n}, into
+ * one command, so that the server never counts us as a listener of only one of
+ * the two. */
 static void subscribe_pair(struct redis *r, const struct rd_chan *c,
                            const char *verb)
 {

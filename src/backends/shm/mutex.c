@@ -128,7 +128,7 @@ int hf__shm_mutex_release(struct shm *s, struct shm_lock *l)
 }
 
 /* Completes the grant; the word is in our name. Returns false if the grant was
- * broken in the meantime. */
+ * broken in the meantime, or if its lease could not be written. */
 static bool mutex_granted(struct shm *s, struct shm_lock *l,
                           struct hf__req *req, uint64_t word)
 {

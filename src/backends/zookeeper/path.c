@@ -48,9 +48,9 @@ static int path_hex_at(const char *s, size_t len)
 
 /* ---- what the server accepts --------------------------------------------- */
 
-/* Returns the length of a UTF-8 character by its first byte, or 0 if the server
- * refuses the character. The server refuses characters of four bytes, because
- * it sees them as surrogates. */
+/* Returns the length of a UTF-8 character by its first byte, or 0 if no
+ * character that the server accepts begins with this byte. The server refuses
+ * characters of four bytes, because it sees them as surrogates. */
 static size_t path_length_of(unsigned char first)
 {
     return first < 0x80                    ? 1

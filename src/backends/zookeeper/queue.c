@@ -188,8 +188,10 @@ static int queue_judge(struct zk_lock *lock, struct zk_node *node,
         return queue_mismatch(lock, children->data[place.mismatch]);
     if (!place.ahead)
         return hf__zk_lock_grant(lock, lock->attempt);
-    if (rule == ZK_RULE_UNFAIR) /* the holder's `lock` was deleted, but not the
-                                   holder's entry */
+    /* Our node "lock" could be created because the holder's was deleted, but
+     * the holder's entry still exists. Withdraw ours, and wait for that entry.
+     */
+    if (rule == ZK_RULE_UNFAIR)
         hf__zk_node_drop(node, NULL);
     else
         node->role = rule == ZK_RULE_MUTEX && place.ahead == 1 &&

@@ -214,8 +214,8 @@ static bool is_denied(redisContext *c, const char *command)
     return denied;
 }
 
-/* Two tenants of one server have a prefix each: neither can wake the other's
- * clients or receive their messages. */
+/* Two tenants of one server have a prefix each: the user of one can neither
+ * wake the clients of the other nor receive their messages. */
 CASE(test_tenants_are_kept_apart)
 {
     hf_lock_options opt = HF_LOCK_OPTIONS_INIT;

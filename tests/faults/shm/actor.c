@@ -483,8 +483,8 @@ struct answer actor_ask(struct actor *a, char verb, int64_t wait_ms,
     if (!actor_hear(a, &answer, OPEN_MS + 2000) || answer.rc)
         stage_blame(answer.text);
     else if (verb == 'a' && (answer.token || !lease_ms))
-        check_token(a, answer.token); /* no token if its lease has already
-                                         ended */
+        /* A hold whose fixed lease has already ended has no token. */
+        check_token(a, answer.token);
     return answer;
 }
 

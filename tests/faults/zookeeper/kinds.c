@@ -160,8 +160,10 @@ CASE(test_latch_idle_after_last_leaves_no_mark)
     }
 }
 
-/* The client's mark was removed with its session: the call returns
- * HF_EUNKNOWN, and nothing counts twice. */
+/* The session ends before the reply to a down arrives, and the node that shows
+ * that the down was counted is removed with the session. The client then cannot
+ * know whether the down was counted: hf_latch_down() returns HF_EUNKNOWN and
+ * does not count again. */
 CASE(test_latch_session_lost_is_unknown)
 {
     struct downer d = {0};

@@ -344,8 +344,8 @@ CASE_HERE(test_a_parent_of_a_stranger_is_refused)
     below_is_opened(p, "");
 }
 
-/* In a user namespace that maps no other users, the files of the machine's
- * root, such as /, seem to belong to an unknown user. */
+/* In a user namespace that maps only our own user, all files of the machine's
+ * user root, also the directory /, seem to belong to an unknown user. */
 CASE_HERE(test_the_owner_of_the_root_directory_is_trusted)
 {
     strange = inode_of("/");

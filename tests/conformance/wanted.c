@@ -191,6 +191,43 @@ CONF_CASE(test_put_ends_with_the_hold, CONF_EACH | CONF_PUT | CONF_INSPECT)
         conf.unput(key);
 }
 
+struct writer {
+    struct conf_thread t;
+    hf_lock *lock;
+    const char *key;
+    int rc;
+};
+
+static void write_often(void *arg)
+{
+    struct writer *w = arg;
+
+    for (int i = 0; i < 100 && !w->rc; i++)
+        w->rc = hf_lock_put(w->lock, w->key, HF_CSTRING, "1", 1, NULL);
+}
+
+/* Two holds of different locks write the same key at the same time. */
+CONF_CASE(test_put_beside_another, CONF_PUT)
+{
+    const char *key = conf_name();
+    struct writer w[2] = {{.key = key}, {.key = key}};
+
+    for (int i = 0; i < 2; i++) {
+        w[i].lock = conf_lock_flags(conf_open(), conf_name(), HF_OWNER_HANDLE);
+        OK(hf_lock_acquire(w[i].lock, NULL, E));
+    }
+    for (int i = 0; i < 2; i++)
+        conf_thread_start(&w[i].t, write_often, &w[i]);
+    for (int i = 0; i < 2; i++)
+        conf_thread_join(&w[i].t);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(w[i].rc, 0);
+        OK(hf_lock_release(w[i].lock, E));
+    }
+    if (conf.unput)
+        conf.unput(key);
+}
+
 CONF_CASE(test_put_of_many_bytes, CONF_PUT)
 {
     const char *key = conf_name();

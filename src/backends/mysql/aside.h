@@ -22,8 +22,8 @@ void hf__my_bell_give_back(struct mysql *, const struct my_lock *);
  * connections; the first waiter then sees the change at its next check. */
 void hf__my_ring(struct mysql *, uint64_t thread);
 /* Wakes all waiters of the latch that the query names. Does nothing if a proxy
- * may share connections. Must be called while an answer on cmd is handled,
- * because then cmd is up. */
+ * may share connections. Must be called while an answer on cmd is handled: cmd
+ * must be up, which is certain only then. */
 void hf__my_ring_all(struct mysql *, const struct hf__query *);
 
 #endif

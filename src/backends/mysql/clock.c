@@ -1,9 +1,8 @@
 #include "clock.h"
 
-/* Stores the server's clock with the time at which the answer arrived. The
- * server read its clock before that time. The stored value plus the time that
- * has passed since the arrival is therefore never ahead of the server's
- * clock. */
+/* Stores a reading of the server's clock, and the time at which the answer with
+ * it arrived. The server read its clock before that time. The reading plus the
+ * time since the arrival is therefore never ahead of the server's clock. */
 void hf__my_clock(struct mysql *m, uint64_t us)
 {
     m->server_us = us;

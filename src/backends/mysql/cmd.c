@@ -43,7 +43,7 @@ static bool cmd_has_room(const struct mysql *m)
 
 /* Returns true for a transaction, which is sent only when nothing is in flight.
  * Otherwise the answer to an earlier request could make the client send a
- * statement while the transaction is in flight. */
+ * statement (aside.h) while the transaction is in flight. */
 static bool cmd_is_alone(const struct hf__req *req)
 {
     const struct hf__remote *r = req->remote;
@@ -89,9 +89,9 @@ void hf__my_pump(struct mysql *m)
     m->core->go_on(m->client);
 }
 
-/* When BREAK is sent again, the transaction of the last try may still be open.
- * START TRANSACTION would commit what that try has done. The packet therefore
- * begins with a ROLLBACK. */
+/* When BREAK is sent again, the transaction of the try before may still be
+ * open. START TRANSACTION would commit what that try has done. The packet of
+ * the new try therefore begins with a ROLLBACK. */
 void hf__my_start(struct mysql *m, const struct hf__req *req)
 {
     hf__my_begin(&m->cmd);
@@ -220,8 +220,8 @@ static int cmd_leave(struct mysql *m, const struct my_answer *a)
 }
 
 /* Returns true for requests that the core itself sends again after a failure.
- * They are not sent again here, because the core first sends the requests of
- * other callers. */
+ * They are not sent again here: the core lets the requests of other callers go
+ * first. */
 static bool cmd_is_repeated(const struct my_flight *f)
 {
     return f->op <= HF__ABANDON || f->op == HF__LATCH_SET ||
@@ -336,8 +336,9 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            /* Given back after the unsent requests: each request goes in front
-             * of those given back before it, and this one is the oldest. */
+            /* This request is given back after the unsent requests, because it
+             * is the oldest: the core puts each request that it gets back in
+             * front of those that it got back before. */
             back = *f;
             continue;
         }
@@ -352,7 +353,7 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
     hf__my_waits_lost(m);
     m->core->why(m->client, code, "%s", l->text);
     /* If the server has just refused the connection, the parked requests fail
-     * with the same code, unless the link tries another address at once. */
+     * with `code`, unless the link tries another address at once. */
     if (l->refused_at == now && l->timer > now)
         m->core->refuse(m->client, code);
 }

@@ -15,8 +15,8 @@
 
 #include "mysql.h"
 
-/* How often, at most, a request is sent again if other transactions were in its
- * way. */
+/* How often, at most, a request is sent again after an error of the class
+ * MY_AGAIN (error.h). mutex.c limits the number of its UPDATEs by it too. */
 #define MY_TRIES 10
 
 /* A packet in flight on cmd. */
@@ -48,8 +48,8 @@ struct my_op {
      * unless the request is DIAGNOSE. Returns 0 or HF_EPROTO. */
     int (*answer)(struct mysql *, const struct my_flight *,
                   const struct my_answer *);
-    /* Ends a request that has failed with this code. If NULL, hf__my_finish()
-     * is called instead. */
+    /* Ends a request that has failed with this code. May be NULL:
+     * hf__my_finish() is called then. */
     void (*failed)(struct mysql *, const struct my_flight *, int code);
 };
 

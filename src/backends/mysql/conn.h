@@ -6,8 +6,8 @@
  * used.
  *
  * The client's mutex is held in all functions. The owner of a connection is the
- * file that uses it: cmd.c or wait.c. Its functions (struct my_owner) are
- * called from hf__link_ready(), hf__link_advance() and hf__link_fail() on
+ * file that uses it: cmd.c or wait.c. The owner's functions (struct my_owner)
+ * are called from hf__link_ready(), hf__link_advance() and hf__link_fail() on
  * c->link, never from a function that sends. The owner reads the link's state,
  * text and where. It sets the fields that link.h marks as the owner's, except
  * talk, owner, awaits and understood. It starts, drives and fails the link.

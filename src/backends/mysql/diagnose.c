@@ -171,7 +171,8 @@ static void diagnose_find_galera(struct mysql *m, struct hf__query *q,
              nodes);
 }
 
-/* Returns whether a failover may let in a second holder. */
+/* Adds a finding on replication. Returns whether a failover may let in a second
+ * holder. */
 static bool diagnose_find_replication(struct mysql *m, struct hf__query *q,
                                       const struct my_result *list,
                                       const struct my_result *status)

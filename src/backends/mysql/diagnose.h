@@ -1,9 +1,9 @@
 /*
  * The findings about a server: rights, tables, persistence, replication, clock
  * and connections. query.c begins a packet on cmd, calls hf__my_diagnose_put(),
- * and passes the answer to hf__my_diagnosed(). While the result is HF__PENDING,
- * the request was sent again, with the next statements. The client's mutex is
- * held.
+ * and passes the answer to hf__my_diagnosed(). If that function returns
+ * HF__PENDING, it has sent the request again, with the next statements. The
+ * client's mutex is held.
  */
 #ifndef HF_MYSQL_DIAGNOSE_H
 #define HF_MYSQL_DIAGNOSE_H

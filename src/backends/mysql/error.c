@@ -64,8 +64,8 @@ int hf__my_code(uint16_t error)
 
 /* ---- advice ------------------------------------------------------------- */
 
-/* Advises how to repair an error like "Unknown column 'lease_us' in 'field
- * list'", whose text does not name the table. */
+/* Advises how to repair the cause of an error like "Unknown column 'lease_us'
+ * in 'field list'", whose text does not name the table. */
 static void error_advise_column(const char *error, const struct my_table *t,
                                 const char *database, char *to, size_t size)
 {
@@ -82,10 +82,10 @@ static void error_advise_column(const char *error, const struct my_table *t,
                      t->name, t->column[i]);
 }
 
-/* Advises how to repair an error like "INSERT command denied to user 'shop'@'%'
- * for table ...". A client uses SELECT before any other right. If SELECT is
- * missing on one table, the user probably has no rights at all, so the advice
- * is for all tables. */
+/* Advises how to repair the cause of an error like "INSERT command denied to
+ * user 'shop'@'%' for table ...". A client uses SELECT before any other right.
+ * If SELECT is missing on one table, the user probably has no rights at all, so
+ * the advice is for all tables. */
 static void error_advise_right(const char *error, size_t table,
                                const char *database, char *to, size_t size)
 {

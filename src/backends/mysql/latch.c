@@ -71,7 +71,7 @@ int hf__my_latch_taken(struct mysql *m, struct hf__req *req,
 
 /* True if the request is new. row_count() cannot show this: if the connection
  * is lost in the middle of the packet, the server still executes the rest of
- * the packet, and there row_count() is -1. */
+ * the packet, but row_count() returns -1 in that rest. */
 #define IS_NEW                                                                 \
     "exists(select 1 from holdfast_requests where name=%N and owner=%O and "   \
     "request=%R and answer=0)"

@@ -42,9 +42,9 @@ void hf__my_detach(void *self, struct hf__remote *remote)
 
 /* ---- slots -------------------------------------------------------------- */
 
-/* Puts the lock into the queue at once, without an attempt, if its last grant
- * had to wait. This saves a round trip where many clients want the lock.
- * Returns whether the lock waits now. */
+/* If the lock had to wait for its last grant, makes it wait in the server's
+ * queue at once, without an attempt. This saves a round trip where many clients
+ * want the lock. Returns whether the lock waits now. */
 static bool lock_goes_to_the_queue(struct mysql *m, struct hf__req *req)
 {
     struct my_lock *lock = req->remote->impl;
@@ -108,8 +108,8 @@ int hf__my_abandon(void *self, struct hf__req *req)
     lock->attempting = false;
     hf__my_wait_end(m, lock);
     if (!lock->sent || is_latch)
-        return HF__DONE; /* nothing to end: no packet was sent, or a latch has
-                            no hold */
+        return HF__DONE; /* nothing to end: no packet was sent, or the lock is a
+                            latch, which has no hold */
     return hf__my_submit(m, req);
 }
 

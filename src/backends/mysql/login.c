@@ -333,8 +333,8 @@ static uint32_t login_capabilities(const struct my_conn *c)
            (c->login->tls ? CAN_SSL : 0);
 }
 
-/* Begins the login packet. Sent by itself, this part of the packet requests
- * TLS. */
+/* Begins the login packet. If the URL requires TLS, this part is first sent by
+ * itself, as the SSLRequest. */
 static void login_put_head(struct my_conn *c)
 {
     static const char zeros[23];
@@ -384,10 +384,10 @@ int hf__my_too_old(struct my_conn *c, hf__time now)
                    c->is_mariadb ? "MariaDB" : "MySQL", c->version);
 }
 
-/* Handles the greeting. A server that lacks a capability that the client needs,
- * or TLS although the URL requires it, is refused here. A server whose version
- * is too old is refused later, by the hello (session.c): the version may be
- * that of a proxy, and only the hello detects a proxy. */
+/* Handles the greeting. A server is refused here if it lacks a capability that
+ * the client needs, or if the URL requires TLS and the server has none. A
+ * server whose version is too old is refused later, by the hello (session.c):
+ * the version may be that of a proxy, and only the hello detects a proxy. */
 static int login_greeted(struct my_conn *c, struct my_cursor *body,
                          hf__time now)
 {

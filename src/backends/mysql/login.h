@@ -26,8 +26,8 @@ struct my_login {
 /* Handles a packet of the server. Returns 1 if the client is logged in, 0 if
  * more packets follow, or a code, as data() does (link.h). */
 int hf__my_login_packet(struct my_conn *, struct my_packet *, hf__time now);
-/* Sends the login; called when the TLS handshake is complete. Returns 0 or
- * HF_ENOMEM. */
+/* Sends the login packet: after the greeting or, with TLS, when the handshake
+ * is complete. Returns 0 or HF_ENOMEM. */
 int hf__my_login_send(struct my_conn *);
 /* Sets the message of a permanent failure: the server is too old. Returns the
  * code. */

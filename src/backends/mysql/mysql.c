@@ -9,8 +9,8 @@
  *   wait=poll               waiting clients attempt repeatedly, as they do in a
  *                           Galera cluster or behind a proxy that shares
  *                           connections
- *   wait_connections=16     how many connections may be used only for waiting;
- *                           a lock that finds none of them free polls
+ *   wait_connections=16     how many more connections may be opened, on which
+ *                           locks wait; a lock that finds none free polls
  */
 #include "mysql.h"
 
@@ -30,9 +30,9 @@
 #define PORT 3306
 #define WAITS 16
 #define WAITS_MAX 1000
-/* The minimum idle timeout of cmd: after a silence of that length the server
- * closes the connection. This frees the bells of a client that is stopped or
- * cut off. */
+/* The minimum of the idle timeout of cmd. If the client has been silent for the
+ * idle timeout, the server closes cmd. This frees the bells of a client that is
+ * stopped or cut off. */
 #define IDLE_MIN_S 60
 
 static void mysql_free_all(struct mysql *m)

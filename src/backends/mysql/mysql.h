@@ -119,8 +119,8 @@ struct mysql {
     bool wants_alone;  /* a transaction waits until nothing is in flight */
     bool must_poll;    /* the URL has wait=poll or wait_connections=0 */
     bool listens;      /* the program has an event handler */
-    bool has_stray;    /* the server may still run an earlier connection of this
-                          client */
+    bool has_stray;    /* the server may still run the thread of an earlier
+                          connection of this client */
     bool is_proxied;   /* a proxy may share connections: no KILL is sent */
     const char *polls; /* why waiting clients poll, or NULL if they queue */
     /* The server's clock was at least server_us when our clock was

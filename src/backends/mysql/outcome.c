@@ -124,9 +124,9 @@ static int64_t outcome_poll_ms(struct mysql *m, struct my_lock *lock)
     return MY_POLL_MS + hf__chance(&m->chance, most - MY_POLL_MS + 1);
 }
 
-/* Returns the pause before the next check, in ms. The first waiter also checks
- * at the time at which the hold in its way expires, because the process that
- * owns the bell may be stopped. */
+/* Returns the pause before the next check, in ms. If the holder owns the bell,
+ * the first waiter also checks at the time at which the hold expires, because
+ * the holder's process may be stopped and then does not release the bell. */
 static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
                                 const struct my_place *p)
 {
@@ -142,8 +142,8 @@ static int64_t outcome_check_ms(struct mysql *m, struct my_lock *lock,
 
 /* Without may_queue, an attempt may find the lock free but another client in
  * the queue. It is then not BUSY at once: that client may be the last holder,
- * whose statement to leave the queue has not arrived yet. The attempt therefore
- * naps. */
+ * whose statement to leave the queue has not reached the server yet. The
+ * attempt therefore naps. */
 void hf__my_refused(struct mysql *m, struct hf__req *req,
                     const struct my_place *p, hf__time now)
 {

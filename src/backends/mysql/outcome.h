@@ -1,12 +1,12 @@
 /*
  * Determines whether an attempt may overtake the waiters in the queue, and how
  * the attempt ends, for every kind of lock. An attempt is granted, waits (on a
- * waiting connection, or by polling), is refused, or finds that the name is of
+ * waiting connection, or by polling), is BUSY, or finds that the name is of
  * another kind. mutex.c, share.c and latch.c call these functions with the
  * content of an answer. hf__my_granted(), hf__my_refused(), hf__my_other_kind()
- * and hf__my_attempt_again() either report the attempt to the core or send it
- * again, at once or after a nap. The caller must not use the request
- * afterwards. The client's mutex is held.
+ * and hf__my_attempt_again() either report the result of the attempt to the
+ * core or send the attempt again, at once or after a nap. The caller must not
+ * use the request afterwards. The client's mutex is held.
  *
  * A nap: if an attempt without may_queue finds the lock free, but another
  * client in the queue, it is paused (m->naps) and sent again, up to three
@@ -50,7 +50,8 @@ struct my_place {
 /* Ends an attempt that was granted with this token; the lock no longer
  * waits. */
 void hf__my_granted(struct mysql *, struct hf__req *, uint64_t token);
-/* Ends an attempt that was refused: reports QUEUED or BUSY, or lets it nap. */
+/* Handles an attempt that was not granted: reports QUEUED or BUSY, or lets the
+ * attempt nap. */
 void hf__my_refused(struct mysql *, struct hf__req *, const struct my_place *,
                     hf__time now);
 /* Must be called if the name is of another kind, or a semaphore of another

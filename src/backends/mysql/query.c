@@ -419,8 +419,9 @@ static void query_put_put(struct mysql *m, const struct hf__query *q)
         "set @v=%x,@t=null;start transaction;select token into @t from "
         "%s where name=%x and owner=%O and hold=%H and lease_until>" MY_NOW
         " and " MY_CLOCK "<%E for update;"
-        "insert ignore into holdfast_values(name,value,token,written) "
-        "select %N,'',@t," MY_NOW " from dual where @t is not null;",
+        "insert into holdfast_values(name,value,token,written) "
+        "select %N,'',@t," MY_NOW " from dual where @t is not null "
+        "on duplicate key update token=holdfast_values.token;",
         q->value, q->value_len, table, r->name, (size_t)r->name_len);
     hf__my_sql(
         &m->cmd,

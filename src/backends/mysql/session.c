@@ -170,8 +170,8 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
 
 /* Handles the answer to KILL. MY_NOT_YOURS means that the thread belongs to
  * another user, and so not to this client: any user can take a user lock of
- * that name. Other errors do no harm, because the thread may have ended in the
- * meantime. */
+ * that name. Any other error is ignored: the thread has probably ended before
+ * the KILL. */
 static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;

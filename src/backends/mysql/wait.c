@@ -155,8 +155,8 @@ static bool wait_is_yes(const struct my_result *r)
 
 /* Handles the answer of a wait. MY_AGAIN means that KILL QUERY has ended the
  * wait. In QUEUES the client then does not know whether it is the first, so it
- * queues again, but tries the bell only once (skips_bell). In BELL and SLEEPS
- * the core must attempt. */
+ * queues again, but after that does not wait for the bell (skips_bell). In BELL
+ * and SLEEPS the core must attempt. */
 static int wait_answered(struct my_conn *c, const struct my_answer *a)
 {
     const struct my_result *r = a->last;
@@ -186,7 +186,7 @@ static int wait_answered(struct my_conn *c, const struct my_answer *a)
 
 /* A KILL QUERY that was sent while this client was the first may hit the
  * statement that leaves the queue. In that case the client ends the connection,
- * which also leaves the queue. */
+ * so that the server takes it out of the queue. */
 static int wait_left(struct my_conn *c, const struct my_answer *a)
 {
     struct my_wait *w = c->owner;

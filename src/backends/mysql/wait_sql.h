@@ -18,8 +18,9 @@
  *   QUEUES  0: the connection must queue again; else it is the first, and the
  *           value means the same as for BELL
  *   BELL    1: the bell rang, or there is none; 2: it did not ring in time
- *   SLEEPS  1: an attempt is worthwhile; 0: it is not, after a sleep; no row:
- *           the name does not exist, or is of another kind */
+ *   SLEEPS  1: an attempt is worthwhile; 0: the sleep ended by its time limit,
+ *           and the connection sleeps again; no row: the name does not exist,
+ *           or is of another kind */
 void hf__my_wait_put(struct my_wait *, enum my_wait_state);
 
 #endif

@@ -22,7 +22,7 @@
 /* The upper bound of the greeting and of the packets of the login. "HTTP", read
  * as the header of a packet, states a greater length. */
 #define MY_LOGIN_MAX 65535
-/* The upper bound of an answer; no request here has a longer one. */
+/* The upper bound of an answer; no request of this backend has a longer one. */
 #define MY_ANSWER_MAX (8u << 20)
 
 struct my_conn;

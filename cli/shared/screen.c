@@ -50,7 +50,6 @@ void cli_wrap(FILE *out, int column, int width, const char *text)
             indent = at = column + len;
             fprintf(out, "%*s", len, "");
             text += len;
-            begins = false;
         }
         len = (int)strcspn(text, " \n");
         for (int i = 0; i < len; i++)

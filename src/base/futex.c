@@ -45,7 +45,7 @@ static void futex_relax(void)
 
 /* The largest number of pause instructions between two reads of the word. Their
  * number doubles after each read, because a read takes the word's cache line
- * from the owner of the mutex, which slows the owner down. */
+ * from the thread that holds the mutex, which slows that thread down. */
 enum { PAUSES_MAX = 64 };
 
 void hf__mutex_lock_slow(struct hf__mutex *m)

@@ -4,8 +4,7 @@
  *   list   a pointer to the first item; items have `next` and `prev`. New items
  *          are added in front, and any item can be removed.
  *   deque  a list that also has a pointer to the last item; new items are added
- *          after it. The macros of a list also work on a deque that is not
- *          empty.
+ *          after it. hf__list_add() also works on a deque that is not empty.
  *   fifo   items have one pointer, whose name is an argument of the macros. New
  *          items are added after the last one, and only the first one is
  *          removed. If `first` is NULL, `last` has no meaning.

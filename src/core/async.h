@@ -35,10 +35,10 @@ struct hf__verb {
                     const struct hf__request *, hf_error *);
 };
 
-/* An ongoing call of such a verb. The record is on the stack of the waiting
- * thread or, if the verb is asynchronous, in the handle. begin() runs on the
- * thread that calls the verb; answered() runs on the same thread or, if the
- * verb is asynchronous, on the thread that dispatches. */
+/* An ongoing call of a verb (struct hf__verb). The record is on the stack of
+ * the waiting thread or, if the verb is asynchronous, in the handle. begin()
+ * runs on the thread that calls the verb; answered() runs on the same thread
+ * or, if the verb is asynchronous, on the thread that dispatches. */
 struct hf__verb_call {
     const struct hf__verb *verb;
     struct hf__request *request; /* the request under way; NULL if there is
@@ -48,7 +48,8 @@ struct hf__verb_call {
     hf__time until;        /* the time limit for all its requests together */
     struct hf__line *line; /* the line with the hold */
     uint64_t hold_id;
-    int64_t lease_ms;          /* renew: the lease that the caller wants */
+    int64_t lease_ms;          /* renew: the length of the lease that the caller
+                                  wants */
     const struct hf__put *put; /* put: belongs to the caller; used only in
                                   begin() */
     /* latch: */

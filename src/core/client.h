@@ -21,8 +21,8 @@
 
 #include <pthread.h>
 
-/* The longest lease or timeout. It fits into the 32-bit number that backends
- * send, and the sum of two of these times fits into an unsigned 32-bit
+/* The longest TTL, lease or timeout. It fits into the 32-bit number that
+ * backends send, and the sum of two of these times fits into an unsigned 32-bit
  * number. */
 #define HF__MS_MAX ((int64_t)HF_LEASE_MAX_MS)
 struct hf__request;
@@ -88,7 +88,8 @@ struct hf_client {
 
     /* The counts that the lines do not keep (hf__tally_add), and those that
      * were moved here from the lines (hf__tally_carry). Changed by atomic
-     * additions; hf__counters_read_locked() adds the counts of the lines. */
+     * additions. The result of hf__counters_read_locked() also includes the
+     * counts that the lines still keep. */
     hf_metrics counts;
     uint64_t longest_waits; /* grants after waits that are longer than the limit
                                of the last bucket */

@@ -3,7 +3,7 @@
  *
  * The shortest acquire, in shared memory, takes less than 100 ns, so counting
  * must not read a clock there, nor write a cache line that other threads write.
- * A grant without a wait and a release are therefore counted in their line
+ * Therefore releases, and grants without a wait, are counted in their line
  * (hf__tally_add), whose mutex is held anyway. Everything else is counted in
  * the client.
  */
@@ -45,8 +45,8 @@ void hf__counters_read_locked(hf_client *, hf_metrics *);
 #define HF__TALLY_HOLD (HF__TALLY_RELEASE << HF__TALLY_BITS)
 /* Moves the line's counts of grants and releases to the client's counters. */
 void hf__tally_carry(struct hf__line *);
-/* Does what hf__tally_carry() does, for a line that is about to be freed.
- * client->mu is held. */
+/* Does what hf__tally_carry() does, but client->mu is held. line->mu need not
+ * be held if the line is about to be freed. */
 void hf__tally_carry_locked(struct hf__line *);
 
 static inline uint32_t hf__tally_granted(uint64_t tally)

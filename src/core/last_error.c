@@ -55,9 +55,9 @@ void hf__trouble_set(hf_client *c, const char *text)
         hf__note_over(c, HF__LOSS_SILENT);
 }
 
-/* Only an EBACKEND of a networked backend may pass; a failure of shared memory
- * does not end by itself. A backend that knows that an EBACKEND is permanent
- * reports it by core->lasts(). */
+/* Only an EBACKEND of a networked backend may be temporary; a failure of shared
+ * memory does not end by itself. A backend that knows that an EBACKEND is
+ * permanent reports it by core->lasts(). */
 bool hf__may_pass(const hf_client *c, int code)
 {
     return code == HF_EBACKEND && !c->direct;

@@ -427,7 +427,7 @@ void hf__line_run(struct hf__line *n, hf__time now)
 static void line_take_news(struct hf__line *n)
 {
     hf_client *c = n->client;
-    hf__time now = hf__now(); /* the lease may have ended since the driver's
+    hf__time now = hf__now(); /* the hold may have expired since the driver's
                                  round began */
     struct hf__exchange was = {0}, *x;
     bool attempt_ready, let_go_ready, rang, lost;

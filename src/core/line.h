@@ -1,7 +1,7 @@
 /*
  * A line: what a client has at the server under one name, which is one wait or
  * one hold. A mutex has one line, which all handles of its name share. A
- * read-write lock, a semaphore and a latch have several; the first of them
+ * read-write lock, a semaphore and a latch may have several; the first of them
  * represents the name. The functions below run a line: they send the requests
  * that the line's queue wants to be sent (hf__line_run), and pass to the queue
  * what the backend has reported and which deadlines have passed.
@@ -58,9 +58,9 @@ struct hf__kin {
     uint32_t permits;          /* permits of the current or the last hold */
 };
 
-/* There is at least one line per client and name, shared by the handles of the
- * name; for some kinds there are more. If the client has on_event, the memory
- * of each line begins with a struct hf__event, in front of this struct. */
+/* A client has at least one line per name, and for some kinds several; the
+ * handles of the name share them. If the client has on_event, the memory of
+ * each line begins with a struct hf__event, in front of this struct. */
 struct hf__line {
     struct hf__mutex mu; /* only the first line's is used: hf__line_lock() */
     uint32_t refs;       /* references by handles, requests under way, news, and

@@ -32,7 +32,7 @@ void hf__loss_fd_moved(struct hf__line *);
  * still be released. */
 void hf__loss_fd_clear(hf_lock *);
 
-/* Does what hf__loss_fd_clear() does, but makes no call if nothing is
+/* Does what hf__loss_fd_clear() does, but makes no system call if nothing is
  * signalled. */
 static inline void hf__loss_fd_heard(hf_lock *lock)
 {

@@ -75,9 +75,9 @@ static int grow_table_locked(hf_client *c)
     size_t len = c->buckets_len ? c->buckets_len * 2 : 16;
     struct hf__line **buckets;
 
-    if (c->names_len < 2 * c->buckets_len) /* grows when it has two lines per
-                                              bucket, so that it then has at
-                                              most 8 bytes per line */
+    if (c->names_len < 2 * c->buckets_len) /* at two lines per bucket the table
+                                              is doubled, so its buckets then
+                                              take 8 bytes per line */
         return 0;
     buckets = hf__alloc(c, len * sizeof(*buckets));
     if (!buckets)
@@ -271,9 +271,9 @@ static bool names_is_fair(const hf_client *c, const hf_lock_options *opt)
 }
 
 /* Repeats names_get_locked() while the backend returns LATER, for op_timeout at
- * most. The pause lets other threads take the mutex. The time limit is checked
- * with the mutex held, so a thread that has waited for the mutex too long does
- * not ask the backend again. */
+ * most. The pause between two calls lets other threads take the mutex. The time
+ * limit is checked with the mutex held, so a thread that has waited for the
+ * mutex too long does not ask the backend again. */
 static int names_get(hf_client *c, const struct hf__remote *as, int64_t ttl_ms,
                      struct hf__line **out, hf_error *err)
 {
@@ -361,8 +361,8 @@ void hf__names_put(struct hf__line *n)
 
     hf__line_lock(n);
     HF__HOLDING(&c->mu);
-    if (!n->timer.handles && n->kin) /* `handles` may be set again: a new handle
-                                        was made in the meantime */
+    if (!n->timer.handles && n->kin) /* `handles` is not 0 if a new handle was
+                                        made in the meantime */
         lines = hf__lines_all_but_first(n);
     hf__line_unlock(n);
     while ((line = lines)) {

@@ -84,7 +84,8 @@ void hf__outbox_flush_locked(hf_client *c)
         int rc;
 
         hf__outbox_remove_locked(c, req);
-        req->parked = true; /* the backend's function reads this flag */
+        req->parked = true; /* read by the backend's function that is called
+                               next */
         rc = outbox_hand_over(c, req);
         req->parked = false;
         if (rc == HF__LATER) {

@@ -21,7 +21,8 @@ void hf__outbox_finish_locked(hf_client *, struct hf__req *, int result);
 /* Must be called when the caller no longer waits: if the request is parked, it
  * ends unsent, unless it must be sent in any case (meant_until is NEVER). */
 void hf__outbox_give_up_locked(hf_client *, struct hf__req *);
-/* Implements hf__core.unsent: parks the request in front of all others. */
+/* Implements hf__core.unsent: parks the request in front of all others, except
+ * an attempt that is being abandoned, which is not sent again. */
 void hf__outbox_return(hf_client *, struct hf__req *);
 /* Implements hf__core.refuse: fails all parked requests. */
 void hf__outbox_refuse(hf_client *, int code);

@@ -18,7 +18,7 @@
 /* Bits of hf_cancel.word, and of the word of any sleeper. The bits from
  * HF__NEWS on are a count. */
 #define HF__CANCELLED 1u
-#define HF__ATTACHED 2u /* firing must also wake the client's driver */
+#define HF__ATTACHED 2u /* hf_cancel_fire() must also wake the driver */
 #define HF__NEWS 4u
 
 /* A thread that sleeps until it is notified, or an asynchronous verb
@@ -51,9 +51,10 @@ static inline bool hf__sleeper_checks(struct hf__sleeper *s, uint32_t *seen)
     return !fresh;
 }
 
-/* Changes the sleeper's word. If the result is not NULL, the caller must pass
- * it to hf__futex_wake(), at once or after it has unlocked the mutex that
- * guards the sleeper. */
+/* Changes the sleeper's word and, if the sleeper drives, makes wake_fd
+ * readable. If the result is not NULL, the caller must pass it to
+ * hf__futex_wake(), at once or after it has unlocked the mutex that guards the
+ * sleeper. */
 uint32_t *hf__sleeper_notify(hf_client *, struct hf__sleeper *);
 /* Changes the sleeper's word, and wakes its thread at once. */
 void hf__sleeper_wake(hf_client *, struct hf__sleeper *);
@@ -72,8 +73,9 @@ void hf__helper_timer(hf_client *, struct hf__timer *, hf__time at);
 /* If requests are under way and no thread has driven the client for this long,
  * the helper thread drives it. */
 #define HF__PATIENCE (100 * HF__MS)
-/* If requests are under way, makes sure that the helper thread wakes within
- * HF__PATIENCE. If no other thread drives by then, the helper thread drives. */
+/* If requests are under way, or answers wait to be delivered, makes sure that
+ * the helper thread wakes within HF__PATIENCE. If no other thread drives by
+ * then, the helper thread drives. */
 void hf__helper_check_later(hf_client *);
 
 #endif

@@ -44,10 +44,10 @@ void hf__async_leave(struct hf__async *a, int code, hf__time now)
 }
 
 /* The handle cannot be freed before the callback of its verb is called. The
- * dispatching thread calls it only after `firing` is cleared, and after it has
- * locked line->mu once. `firing` is cleared and the timer is set again without
- * unlocking client->mu in between. Otherwise the timer could be handled twice
- * at the same time. */
+ * dispatching thread calls the callback only after `firing` is cleared, and
+ * after that thread has locked line->mu once. `firing` is cleared and the timer
+ * is set again without unlocking client->mu in between. Otherwise the timer
+ * could be handled twice at the same time. */
 void hf__async_timed_out(struct hf__async *a, hf__time now)
 {
     struct hf__line *n = a->line;

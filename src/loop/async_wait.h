@@ -1,7 +1,8 @@
 /*
- * Ends the wait of an asynchronous verb before its answer: when its time limit
- * has passed, or when it is cancelled. The verb's callback is then queued. The
- * callers of the first two functions hold line->mu.
+ * Ends the wait of an asynchronous verb before the answer has come: when the
+ * verb's time limit has passed, or when the verb is cancelled. The verb's
+ * callback is then queued. The callers of the first two functions hold
+ * line->mu.
  */
 #ifndef HF_ASYNC_WAIT_H
 #define HF_ASYNC_WAIT_H

@@ -104,8 +104,8 @@ static int services_add_name(hf_client *c, struct hf__query *q,
     return 0;
 }
 
-/* The limit on findings, because some servers can cause any number of them. The
- * few that are always shown are kept even beyond the limit. */
+/* How many findings a diagnosis keeps; some servers can cause any number of
+ * them. The few that are always shown are kept even beyond this limit. */
 enum { HF__FINDINGS_MAX = 100 };
 
 static bool services_is_always_shown(const char *subject)

@@ -250,8 +250,9 @@ static int config_check_unknown(hf_client *c, struct hf__url *url,
     return 0;
 }
 
-/* Checks that at least one kind of lock can have the fairness in the URL. (A
- * kind that can have only one fairness has that one, whatever the URL says.) */
+/* Checks that at least one kind of lock can have the fairness in the URL, if
+ * the URL sets it. (A kind that can have only one fairness has that one,
+ * whatever the URL says.) */
 static int config_check_fairness(const hf_client *c, hf_error *err)
 {
     bool fair = c->fairness == HF_FAIR;

@@ -18,7 +18,7 @@
 
 /* Removes the timers of lines that are due by `before`, puts these lines into
  * due[], each with a reference, and returns how many lines were put there. Ends
- * the asynchronous waits that are due by `now`. */
+ * the asynchronous waits whose time limit has passed by `now`. */
 static size_t deliver_due_lines(hf_client *c, hf__time before, hf__time now,
                                 struct hf__due *due, size_t room)
 {

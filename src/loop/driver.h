@@ -22,7 +22,7 @@ void hf__driver_wait(hf_client *, struct hf__sleeper *, hf__ready_fn *,
 bool hf__driver_take(hf_client *);
 /* Takes the role, which must be free. client->mu is held. */
 void hf__driver_lead_locked(hf_client *);
-/* Gives up the role, and passes it to the next follower. */
+/* Gives up the role, and passes it to the first follower, if there is one. */
 void hf__driver_give(hf_client *);
 /* Does one round of driving: sleeps until that time at the latest, lets the
  * backend do what is due, and delivers. */

@@ -101,7 +101,7 @@ static void helper_drive(hf_client *c, struct turn *t)
     hf__driver_round(c, NULL, t->until);
     hf__mutex_lock(&c->mu);
     c->helper_drives = false;
-    c->helper_until = 0; /* it is awake and need not be woken */
+    c->helper_until = 0; /* this thread is awake and need not be woken */
     hf__mutex_unlock(&c->mu);
     hf__driver_give(c);
 }
@@ -122,7 +122,7 @@ static void helper_act(hf_client *c, struct turn *t)
     t->late = !c->direct && c->driven && c->rounds == t->rounds &&
               (t->late ||
                t->now - hf__driver_patience(c) >= hf__driver_next_locked(c));
-    c->helper_until = 0; /* it is awake and need not be woken */
+    c->helper_until = 0; /* this thread is awake and need not be woken */
     if (__atomic_exchange_n(&c->session_lost, 0, __ATOMIC_ACQ_REL)) {
         hf__event_queue_locked(c, HF_EVENT_LOST, NULL, 0,
                                hf__loss(HF__LOSS_SESSION, t->now));

@@ -2,7 +2,8 @@
  * Finds the backend for the scheme of a URL. Shared memory is built in. Every
  * other backend is a module, which is loaded at its first use and never
  * unloaded. The module is searched for in HOLDFAST_MODULE_PATH (except in
- * set-user-id programs), then beside the library, then in HF_MODULE_DIR.
+ * set-user-id programs), then in a folder beside the library, then in
+ * HF_MODULE_DIR.
  */
 #include "loop/module.h"
 

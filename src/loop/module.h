@@ -1,5 +1,5 @@
-/* Finds the backend of a URL's scheme, and loads its module unless it is built
- * in. Returns 0, or EINVAL or EBACKEND with a message. */
+/* Finds the backend of a URL's scheme, and loads the backend's module unless
+ * the backend is built in. Returns 0, or EINVAL or EBACKEND with a message. */
 #ifndef HF_MODULE_H
 #define HF_MODULE_H
 

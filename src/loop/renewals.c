@@ -34,9 +34,9 @@ struct hf__renewal hf__renewals_of(struct hf__line *n, uint32_t ms)
 }
 
 /* Puts the holds into the batch, each with the reference to its line. Leaves
- * out a hold that was let go, or renewed by another thread, in the meantime.
- * Sets meant_until so that the batch is not sent once all its holds have
- * expired. */
+ * out a hold that was let go in the meantime, or whose renewal another thread
+ * has sent, and drops that reference. Sets meant_until so that the batch is not
+ * sent once all its holds have expired. */
 static void renewals_fill(struct hf__batch *b, const struct hf__due *due,
                           size_t len, hf__time now)
 {

@@ -1,7 +1,8 @@
 /*
  * Sends one request for all holds whose renewal is due, and gives the results
  * to their lines. policy/lease.c decides when a renewal is due (renew_at):
- * after a third of the TTL.
+ * after a third of the TTL or, if a session keeps the hold, of the session's
+ * time.
  */
 #ifndef HF_RENEWALS_H
 #define HF_RENEWALS_H

@@ -1,5 +1,5 @@
-/* Waits for the answer to a request on the calling thread, which drives or
- * follows the driver while it waits. No mutex is held. */
+/* Waits for the answer to a request. The calling thread drives, or follows the
+ * driver, while it waits. No mutex is held. */
 #ifndef HF_REQUEST_WAIT_H
 #define HF_REQUEST_WAIT_H
 

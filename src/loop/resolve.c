@@ -1,7 +1,7 @@
 /*
  * Looks up the addresses of host names. A lookup blocks and cannot be ended. If
  * the backend's open needs a lookup, that lookup runs on the helper thread,
- * before there is any hold to keep. Each other lookup runs on its own thread,
+ * before there is any hold to keep. Every other lookup runs on its own thread,
  * which no thread waits for. That thread uses nothing of the client, which may
  * be freed before the lookup ends.
  */

@@ -1,7 +1,7 @@
 /*
  * Looks up the addresses of host names, for hf__core.lookup: on the calling
- * thread if that may block (here), otherwise on a thread that no thread waits
- * for.
+ * thread if that thread may block (the argument `here`), otherwise on a thread
+ * that no thread waits for.
  */
 #ifndef HF_RESOLVE_H
 #define HF_RESOLVE_H

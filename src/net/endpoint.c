@@ -164,7 +164,7 @@ void hf__net_connected(struct net_endpoint *e)
 const struct net_addr *hf__net_addr(struct net_endpoint *e, struct net_walk *w)
 {
     if (w->at >= e->len)
-        w->at = 0; /* there is at least one: open() fails without addresses, or
+        w->at = 0; /* e->len is at least 1: open() fails without addresses, or
                       hf__net_expect() has made one */
     if (w->at == 0 && e->job && e->core->lookup_over(e->job)) {
         endpoint_take(e, e->job);

@@ -1,6 +1,6 @@
 /*
  * The address of a server: hosts whose names are looked up, or the path of a
- * Unix socket. The lookup by hf__net_find() blocks; each other lookup runs on
+ * Unix socket. The lookup by hf__net_find() blocks; every other lookup runs on
  * its own thread. The connections of a client share an endpoint, and each
  * connection tries the addresses independently (link.h). The client's mutex is
  * held, except in hf__net_find().
@@ -49,8 +49,8 @@ int hf__net_find(struct net_endpoint *);
  * once. Makes an address that connections cannot use: they fail until a later
  * lookup has found the hosts. */
 void hf__net_expect(struct net_endpoint *);
-/* Starts a lookup, unless there is one already, because the name may lead to a
- * different server now. Connections wait for its result, at most until
+/* The name may lead to a different server now: starts a lookup, unless one is
+ * running or done already. Connections wait for its result, at most until
  * `until`. */
 void hf__net_find_again(struct net_endpoint *, hf__time until);
 bool hf__net_is_finding(const struct net_endpoint *, hf__time now);

@@ -325,9 +325,8 @@ hf__time hf__link_timeout(const struct net_link *l)
 }
 
 /* Returns what to add to the message about a silent server. The server may be
- * of a different kind if it does not answer the TLS handshake. The same is true
- * of a protocol with tls_later, in which the server sends the first message, if
- * that message does not come. */
+ * of a different kind if it does not answer the TLS handshake or if, in a
+ * protocol with tls_later, its first message does not come. */
 static const char *link_doubt_of_silence(const struct net_link *l)
 {
     return l->stream.shaking || l->stream.tls_later ? hf__link_doubt(l) : "";

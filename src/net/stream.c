@@ -251,7 +251,7 @@ int hf__net_go_on(struct net_stream *s)
     s->connecting = false;
     if (getsockopt(s->fd, SOL_SOCKET, SO_ERROR, &error, &len))
         error = errno;
-    /* This is always TCP: connect() to a Unix socket is never in progress. */
+    /* The stream is TCP: connect() to a Unix socket is never in progress. */
     return error ? stream_broke(s, error) : stream_connected(s, true);
 }
 

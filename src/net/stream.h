@@ -5,8 +5,8 @@
  * this code and calls it with the client's mutex held.
  *
  * A failure sets `broken`; from then on nothing is sent. The owner (link.h)
- * handles the failure in advance(): it closes the stream, and opens the stream
- * again later.
+ * handles the failure in hf__link_advance(): it closes the stream, and opens
+ * the stream again later.
  */
 #ifndef HF_NET_STREAM_H
 #define HF_NET_STREAM_H

@@ -86,9 +86,9 @@ static int tls_bad_file(const struct net_tls *t, const char *option,
                         wanted);
 }
 
-/* Checks that the file is a regular one. OpenSSL reads the file on the client's
- * thread, which must not block: opening a FIFO waits for a writer, and reading
- * a device may never end. */
+/* Checks that the file is a regular one. OpenSSL reads the file during the
+ * backend's open, which must not block without limit: opening a FIFO waits for
+ * a writer, and reading a device may never end. */
 static int tls_check_file(const struct net_tls *t, const char *option,
                           const char *path)
 {

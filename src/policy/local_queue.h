@@ -17,8 +17,8 @@
  * and others may join for a short time. Therefore a process with many readers
  * sends few attempts, and a writer elsewhere does not wait for long. A *latch*
  * has waiters only: they pass together, and nothing is held afterwards. The
- * latch may be set again, so a new request is sent for a waiter that has
- * arrived since the last one.
+ * latch may be set again, so a new request is sent for a waiter that arrives
+ * after the last request was sent.
  */
 #ifndef HF_LOCAL_QUEUE_H
 #define HF_LOCAL_QUEUE_H
@@ -116,7 +116,7 @@ struct hf__queue {
     uint32_t count; /* acquires of the owner; shared: the number of readers */
     uint32_t turns : 26; /* local hand-overs left on this hold */
     bool fair : 1;
-    bool queueing : 1; /* the question may be queued at the server */
+    bool queueing : 1; /* the server is allowed to queue the question */
     bool waking : 1;   /* unfair: a roused waiter has not looked yet */
     bool was_lost : 1; /* a hold was lost; the caller reports and clears this */
     bool shared : 1;
@@ -185,16 +185,17 @@ void hf__queue_lose(struct hf__queue *, bool gone, enum hf__loss_why,
 void hf__queue_gone(struct hf__queue *, uint64_t hold_id, enum hf__loss_why,
                     hf__time now);
 
-/* Returns why that owner's hold was lost, even after the owner has released it,
- * or NONE if it was not lost. A shared queue knows the reason only until the
- * release; for any other owner it returns the latest loss. */
+/* Returns why that owner's hold was lost. An exclusive queue returns the reason
+ * even after the owner has released the hold, or NONE if it has no record of
+ * the loss. A shared queue returns the reason only until the release; after
+ * that, and for any other owner, it returns the latest loss. */
 struct hf__loss hf__queue_loss(const struct hf__queue *, uint64_t owner);
 /* Returns the latest loss. */
 struct hf__loss hf__queue_last_loss(const struct hf__queue *);
 
 /* Returns what to send now. For an ATTEMPT, sets *first to the first waiter,
  * whose lease is requested, and *may_queue to whether any waiter wanted to be
- * queued at the server when the question was sent first. */
+ * queued at the server when the question was first sent. */
 enum hf__todo hf__queue_next(struct hf__queue *, hf__time now,
                              struct hf__waiter **first, bool *may_queue);
 

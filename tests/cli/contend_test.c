@@ -32,7 +32,7 @@ enum { FORKS = 3 }; /* with NO_FORK, the number of forks that succeed */
 static struct stage {
     enum fault fault;
     _Atomic unsigned acquires;
-    _Atomic pid_t favourite; /* the first contender that is ready */
+    _Atomic pid_t favourite; /* the first process to acquire once ready */
     _Atomic bool favourite_left;
     _Atomic unsigned forks;
     pid_t parent;

@@ -73,7 +73,7 @@ CASE(test_a_command_is_not_started_without_its_lock)
     assert_int_equal(status, CLI_LOST);
 }
 
-/* Waits until the process is in one of the states, and returns that: 'T'
+/* Waits until the process is in one of the states, and returns that state: 'T'
  * stopped, 'S' asleep, 'Z' dead. */
 static char wait_for_one_of(const char *states, pid_t pid)
 {
@@ -84,7 +84,8 @@ static char wait_for_one_of(const char *states, pid_t pid)
     return state;
 }
 
-/* Forks a process that sleeps in its own group, which a guardian joins. */
+/* Forks a process that sleeps in a process group of its own. A guardian joins
+ * that group. */
 static pid_t guarded_sleeper(struct guardian *guardian)
 {
     pid_t pid = fork();

@@ -475,7 +475,7 @@ CONF_CASE(test_answers_that_are_lost, CONF_FAR)
     }
 }
 
-/* The client is closed while a verb waits for a reply. The close may return 0
+/* The client is closed while a verb waits for a reply. hf_close() may return 0
  * if the verb timed out first and no other request was pending. */
 static void ends_with_a_far_client(enum verb verb)
 {

@@ -340,7 +340,7 @@ static void step(void *arg, hf_lock *lock, int result)
     chain->steps++;
     if (result)
         chain->rc = result;
-    else if (chain->steps == 1) /* the handle can already be used again */
+    else if (chain->steps == 1) /* the callback can use its handle again */
         chain->rc = hf_lock_release_async(lock, step, chain, NULL);
     else if (chain->steps == 2)
         chain->rc = hf_lock_acquire(chain->other, NULL, NULL);

@@ -56,7 +56,7 @@ CONF_CASE(test_caps_kinds_are_as_declared, 0)
                new_of(c, (enum hf_kind)kind, HF_FAIR_DEFAULT));
 }
 
-/* Opening a client may refuse a fairness that no kind supports. */
+/* hf_open() may refuse a default fairness that no kind supports. */
 CONF_CASE(test_caps_fairness_of_the_url_is_the_default, 0)
 {
     static const struct {

@@ -646,7 +646,7 @@ void conf_puppet_wait(struct proc *p)
 
 void conf_puppet_answer(struct proc *p, struct proc_reply *reply)
 {
-    /* The puppet may have other work to do first. */
+    /* The limit is long because the puppet may have other work to do first. */
     assert_int_equal(proc_recv(p, reply, 3 * WAIT_LONG_MS), 0);
 }
 

@@ -71,13 +71,13 @@ extern struct conf conf;
 enum conf_flag {
     CONF_EACH = 1 << 0,    /* run once per declared fairness */
     CONF_INSPECT = 1 << 1, /* run if inspection is declared */
-    CONF_FAIR = 1 << 2,    /* run with a fair lock, if that is declared */
+    CONF_FAIR = 1 << 2,    /* run once, with a fair lock, if declared */
     CONF_LEASE = 1 << 3,   /* run if a fixed lease is declared */
     CONF_FRESH = 1 << 4,   /* run if conf.fresh is set */
     CONF_SECRET = 1 << 5,  /* run if there is a password */
     CONF_FAR = 1 << 6,     /* run if a proxy can be used */
-    /* Run only if that kind is declared. The other flags are then about that
-     * kind instead of the mutex. */
+    /* Each of these three: run only if the kind that it names is declared. The
+     * other flags are then about that kind instead of the mutex. */
     CONF_RWLOCK = 1 << 7,
     CONF_SEMAPHORE = 1 << 8,
     CONF_LATCH = 1 << 9,
@@ -163,10 +163,10 @@ bool conf_may_be_over(int64_t since, int64_t ms);
     conf_comes(WAIT_FOR_MS(cond, ms), #cond, __FILE__, __LINE__)
 void conf_comes(bool met, const char *cond, const char *file, int line);
 
-/* Returns the op_timeout of clients that the functions below open without
- * setting one. On a busy machine, servers with sessions, and database servers,
- * may need more than the default. Redis keeps the default, because the lifetime
- * of its keys depends on it. */
+/* Returns the op_timeout that conf_open(), conf_open_ttl(), conf_open_long()
+ * and conf_open_with() set if the caller gives none. On a busy machine, servers
+ * with sessions, and database servers, may need more than the default. Redis
+ * keeps the default, because the lifetime of its keys depends on it. */
 int64_t conf_op_ms(void);
 
 /* Returns a name that no other case uses, valid until the end of the case. */
@@ -202,8 +202,8 @@ void conf_free(hf_lock *);
 void conf_free_latch(hf_latch *);
 void conf_close(hf_client *);
 
-/* Makes the frame call end(what) after the case, in reverse order of these
- * calls, unless conf_forget(what) is called. */
+/* Makes the frame call end(what) after the case, unless conf_forget(what) is
+ * called. What was deferred last is ended first. */
 void conf_defer(void (*end)(void *what), void *what);
 void conf_forget(const void *what);
 /* Make the frame close this client, or free this lock, too. */
@@ -223,8 +223,9 @@ void conf_end(void);
 uint64_t conf_token(hf_lock *);
 int64_t conf_deadline(hf_lock *);
 int conf_take_lease(hf_lock *, int64_t wait_ms, int64_t lease_ms);
-/* Acquires the lock with that lease and, while the hold lasts, renews it with a
- * lease of one minute. Returns the deadline before the renewal. */
+/* Acquires the lock with that lease and renews the hold with a lease of one
+ * minute; starts again if the hold ended before the renewal. Returns the
+ * deadline that the hold had before the renewal. */
 int64_t conf_take_and_extend(hf_lock *, int64_t lease_ms);
 /* Shortens a fixed lease, which may have ended when this returns. */
 void conf_shorten(hf_lock *, int64_t lease_ms);

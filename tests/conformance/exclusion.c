@@ -299,8 +299,8 @@ CONF_CASE(test_exclusion_tokens_rise_from_holder_to_holder, CONF_EACH)
     assert_int_equal(proc_end(&p), 0);
 }
 
-/* The server, or the shared file, keeps the token counter, so tokens rise
- * although no client uses the name in between. */
+/* The server, or the shared file, keeps the token counter, so tokens rise even
+ * if no client uses the name between two grants. */
 CONF_CASE(test_exclusion_tokens_rise_when_nobody_is_left, CONF_EACH)
 {
     const char *name = conf_name();

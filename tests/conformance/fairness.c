@@ -162,8 +162,8 @@ static void stop_locals(struct local *l)
     }
 }
 
-/* Threads of one client take turns on one grant, with the same token, for at
- * most HANDOFF turns. */
+/* At most HANDOFF owners in a row, threads of one client, share one grant and
+ * its token. */
 CONF_CASE(test_fairness_handoff_shares_a_token_and_is_bounded, CONF_EACH)
 {
     hf_client *c = conf_open();
@@ -246,7 +246,7 @@ CONF_CASE(test_fairness_handoff_ends_after_so_many, CONF_FAIR)
     OK(r.rc);
     for (int i = 0; i < WAITING; i++)
         before += conf_taker_has(&t[i]);
-    assert_int_equal(before, HANDOFF - 1); /* the main thread had turn 1 */
+    assert_int_equal(before, HANDOFF - 1); /* the main thread was first */
     OK(conf_puppet_do(&p, PROC_GIVE, NULL));
     for (int i = 0; i < WAITING; i++) {
         conf_taker_ends(&t[i], 0);

@@ -77,7 +77,7 @@ static void forgive(void)
 
 static void run(void **state)
 {
-    static bool has_failed; /* true until the current case has succeeded */
+    static bool has_failed; /* a case has begun and has not succeeded */
     const struct run *r = *state;
     size_t fds, tasks;
 

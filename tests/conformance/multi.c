@@ -104,8 +104,8 @@ CONF_CASE(test_multi_takes_none_if_cancelled, CONF_EACH)
     OK(hf_lock_release(s.other[2].lock, E));
 }
 
-/* If the thread already has a hold, hf_lock_acquire_all() adds one to its
- * count; a failed call does not release the earlier hold. */
+/* If the thread already has one of the holds, hf_lock_acquire_all() adds one to
+ * that hold's count; a failed call does not release that hold. */
 CONF_CASE(test_multi_counts_reentry, CONF_EACH)
 {
     unsigned count = 0;

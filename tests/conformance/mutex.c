@@ -132,7 +132,7 @@ CONF_CASE(test_mutex_release_without_waiting_frees_it, CONF_EACH)
         OK(hf_lock_timed(other, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(other, E));
     }
-    /* An acquire of the same client need not wait for the release either. */
+    /* The next acquire of the same client need not wait for the release. */
     for (int i = 0; i < 20; i++) {
         OK(hf_lock_timed(mine, WAIT_LONG_MS, E));
         OK(hf_lock_release_nowait(mine, E));

@@ -192,8 +192,8 @@ CONF_CASE(test_names_never_meet, CONF_EACH)
     }
 }
 
-/* Waits, notifications and renewals, which use other keys and channels than
- * acquires, work for hostile names. */
+/* Waits, notifications and renewals work for hostile names, too: their keys and
+ * channels are not those of acquires. */
 CONF_CASE(test_names_hostile_ones_can_be_waited_for, CONF_EACH)
 {
     hf_client *a = conf_open_ttl(CONF_KEPT_TTL_MS), *b = conf_open();
@@ -294,7 +294,7 @@ CONF_CASE(test_names_prefix_leaves_less_room, 0)
 }
 
 /* A client's lists contain its names without the prefix, and hf_inspect() and
- * hf_break() take the names so. */
+ * hf_break() take names without the prefix, too. */
 CONF_CASE(test_names_prefix_does_not_show, CONF_EACH | CONF_INSPECT)
 {
     char prefix[80];

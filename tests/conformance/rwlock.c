@@ -247,8 +247,8 @@ CONF_CASE(test_rwlock_tokens_of_writes_rise_and_bind_reads,
     for (int i = 0; i < 6; i++) {
         uint64_t wrote = token_as(g.l[i % 3], HF_WRITE);
 
-        /* The token exceeds those of all readers so far, so a resource that
-         * compares tokens now refuses these readers. */
+        /* The token exceeds those of all readers so far, so a resource that has
+         * seen this token refuses these readers. */
         assert_true(wrote > last);
         for (int k = 0; k < 3; k++) {
             uint64_t read = token_as(g.l[k], HF_READ);

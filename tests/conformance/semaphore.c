@@ -49,7 +49,8 @@ CONF_CASE(test_semaphore_k_of_n, CONF_EACH | CONF_SEMAPHORE)
     all_are_back(&g);
 }
 
-/* Permits have no owner to be reentered: each acquire takes further permits. */
+/* An acquire of permits is never a reentry: each acquire takes further
+ * permits. */
 CONF_CASE(test_semaphore_each_acquire_takes_more, CONF_EACH | CONF_SEMAPHORE)
 {
     struct conf_group g = open_three();
@@ -145,8 +146,8 @@ CONF_CASE(test_semaphore_fair_many_are_not_starved, CONF_FAIR | CONF_SEMAPHORE)
     OK(try_for(g.l[0], 1));
     conf_taker_wait(&many, g.l[1], HF_WRITE, SIZE);
     conf_await_queue(g.c[0], g.name, 1);
-    EXPECT(HF_EBUSY, try_for(g.l[2], 1)); /* two are free, but another client is
-                                             next */
+    /* Two permits are free, but another client is next. */
+    EXPECT(HF_EBUSY, try_for(g.l[2], 1));
     conf_taker_wait(&few, g.l[2], HF_WRITE, 1);
     OK(hf_lock_release(g.l[0], E));
     COMES(conf_taker_has(&many));

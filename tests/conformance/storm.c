@@ -144,7 +144,8 @@ static void end(struct storm *s)
     unlink(s->path);
 }
 
-/* Stops a process for longer than its lease, if it has one. */
+/* Stops a process for longer than the server keeps its hold, if holds are
+ * leases. */
 static void stop_one(struct storm *s, struct member *m)
 {
     int64_t before;

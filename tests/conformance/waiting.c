@@ -1,5 +1,5 @@
-/* Waiting takes no CPU time: a waiter sleeps until it is notified, and is not
- * notified before its turn. */
+/* A waiter takes hardly any CPU time: it polls rarely and, if the backend
+ * notifies waiters, is not notified before its turn. */
 #include "conf.h"
 
 #include <dirent.h>
@@ -59,8 +59,8 @@ static long sleeps_of(pid_t pid)
     return sum;
 }
 
-/* Returns whether the process sleeps without interruption, which shows that it
- * has nothing left to do before it waits. */
+/* Returns whether the process sleeps for 300 ms without interruption, which
+ * shows that it has nothing left to do before it waits. */
 static bool has_settled(pid_t pid)
 {
     long before = sleeps_of(pid);

@@ -1,5 +1,5 @@
-/* Tests the check for a file in docs/fencing.md; the build extracts the code
- * from the page. */
+/* Tests the code of docs/fencing.md that guards a file by tokens; the build
+ * extracts that code from the page. */
 #include "fence_file_snippet.h"
 
 #include "../unit/cases.h"
@@ -25,7 +25,8 @@ static int tidy(void **state)
     return rmdir(dir);
 }
 
-/* Enters and leaves the file. Returns 0, or the errno of the refusal. */
+/* Enters the file with fence_enter() and leaves it. Returns 0, or the errno of
+ * the refusal. */
 static int contact(uint64_t token)
 {
     int fd = fence_enter(path, token);

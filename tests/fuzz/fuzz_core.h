@@ -1,5 +1,5 @@
 /* A fake core for the fuzzers of backends: it counts the requests that the
- * backend reports, and checks what the backend passes. */
+ * backend reports, and checks what the backend passes to the core. */
 #ifndef FUZZ_CORE_H
 #define FUZZ_CORE_H
 

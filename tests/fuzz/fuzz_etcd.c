@@ -284,7 +284,7 @@ static struct grpc_call *call_of(unsigned n)
     return c && c->state == GRPC_OPEN && c->id > 0 ? c : NULL;
 }
 
-/* Sends a message to the call, in valid frames. */
+/* Sends a message of the server to the call, in valid frames. */
 static void answer(const struct grpc_call *c, const uint8_t *message,
                    size_t len)
 {

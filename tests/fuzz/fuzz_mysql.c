@@ -6,7 +6,7 @@
  * sent in plain text.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
- * mutates valid replies from a seed, which it prints:
+ * mutates valid replies at random and prints the seed:
  *
  *     fuzz_mysql [TIMES [SEED]]
  */
@@ -204,7 +204,7 @@ static const struct {
     size_t len;
 } good[] = {
     GOOD_(MY_GREETING,
-          "\x27" /* no bytes may follow the greeting */
+          "\x27" /* only the greeting: no bytes may follow it */
           "\x4a\0\0\0\x0a"
           "8.0.46\0\x2a\1\0\0saltsalt\0\xff\xf7\x2d\2\0\xff\xc1\x15"
           "\0\0\0\0\0\0\0\0\0\0saltsaltsalt\0caching_sha2_password\0\0"

@@ -5,7 +5,7 @@
  * request exactly once.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
- * mutates valid replies from a seed, which it prints:
+ * mutates valid replies at random and prints the seed:
  *
  *     fuzz_redis_reply [TIMES [SEED]]
  */
@@ -84,7 +84,7 @@ static int send_req(struct hf__req *req, int rc)
 }
 
 /* Sends, in this order: attempts, an abandon of one of them, a long batch of
- * renewals, and every query. Returns the number of results to expect. */
+ * renewals, and the queries `ops`. Returns the number of results to expect. */
 static int fill(struct scene *s)
 {
     static const uint8_t ops[] = {HF__INSPECT, HF__LIST, HF__BREAK};

@@ -3,8 +3,8 @@
  * valid.
  *
  * This is a target of clang's fuzzer; with PLAIN_MAIN it is a program that
- * mutates a few valid URLs, each some 50 000 times, from a seed, which it
- * prints. Each case (TAP) is one of these URLs:
+ * mutates a few valid URLs at random, each some 50 000 times, and prints the
+ * seed. Each case (TAP) is one of these URLs:
  *
  *     fuzz_url [TIMES [SEED]]
  */

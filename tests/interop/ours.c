@@ -40,7 +40,7 @@ struct kind {
     const char *name;
     enum hf_kind kind;
     enum hf_fairness fairness;
-    /* first: the mode of one acquire in four; other: of the other three. */
+    /* first: the mode of every fourth acquire; other: that of the others. */
     enum hf_mode first, other;
     bool is_shared; /* whether a hold in HF_WRITE admits
                        other holders */

@@ -1,10 +1,10 @@
 /*
  * The words that the locks of these tests protect, in a file that every process
  * maps; Region.java, redispy.py, region.go and region.js have the same layout.
- * They show, independently of the libraries, whether two processes were inside
- * at once. A process that enters must find no owner, and must find itself as
- * owner when it leaves. The count of entries is read, kept for a while and
- * written back, so that an overlap loses an entry.
+ * The words show, independently of the libraries, whether two processes were
+ * inside at once. A process that enters must find no owner, and must find
+ * itself as owner when it leaves. The count of entries is read, kept for a
+ * while and written back, so that an overlap loses an entry.
  */
 #ifndef INTEROP_REGION_H
 #define INTEROP_REGION_H

@@ -13,8 +13,8 @@
 
 static hf__time clock_ns = 1000 * HF__MS; /* 0 selects the machine's clock */
 static unsigned allocations;
-static unsigned fail_in; /* which of the next allocations fails (1: the first),
-                            or 0 */
+static unsigned fail_in; /* which of the next allocations fails: 1 for the
+                            first, 0 for none */
 
 static hf__time now(void)
 {

@@ -17,7 +17,7 @@
 
 struct etcd_server {
     SERVER_PROCESS;
-    const char *cluster; /* its members, or NULL for a single server */
+    const char *cluster; /* all members, or NULL for a single server */
     const char *program; /* NULL: $TEST_ETCD, or etcd from PATH */
     int port;            /* for clients */
     int peer, look;      /* peer: for members; look: HTTP for /health, no TLS */

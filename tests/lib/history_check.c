@@ -150,7 +150,7 @@ static size_t exclusive_ones(const struct history *h,
     return n;
 }
 
-/* Checks that no two processes ever had the same token. */
+/* Checks that no two processes ever had the same token of an exclusive hold. */
 static bool tok_unique(const struct history *h, struct history_verdict *v)
 {
     const struct history_event **e = calloc(h->len + 1, sizeof(*e));

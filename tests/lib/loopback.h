@@ -1,4 +1,4 @@
-/* A loopback address for an endpoint, which needs no lookup. */
+/* Adds a loopback address to an endpoint, so that no lookup is needed. */
 #ifndef TESTS_LOOPBACK_H
 #define TESTS_LOOPBACK_H
 

@@ -11,7 +11,8 @@
 #include <stdarg.h>
 #include <sys/wait.h>
 
-/* Durability settings: the data are in memory, so nothing has to be synced. */
+/* Options for a server with few data, all in memory: nothing has to be
+ * synced. */
 static const char *const plain[] = {
     "--innodb-buffer-pool-size=16M", "--innodb-log-file-size=8M",
     "--innodb-flush-method=nosync",  "--innodb-flush-log-at-trx-commit=2",

@@ -28,7 +28,7 @@ struct redis_server {
     char url[64];       /* redis://127.0.0.1:port */
     char tls_url[128];  /* rediss://127.0.0.1:port?cacert=... */
     char unix_url[112]; /* redis+unix:///socket */
-    const char *args[REDIS_SERVER_ARGS]; /* further ones, NULL at the end */
+    const char *args[REDIS_SERVER_ARGS]; /* more arguments, NULL at the end */
     redisContext *admin; /* for redis_server_ask; connects when needed */
 };
 

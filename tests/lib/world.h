@@ -128,8 +128,7 @@ void world_add(struct world_case *);
 struct world {
     const struct world_case *at;
     const struct world_server *server;
-    struct server_process *process; /* of the server or the first server; or
-                                       NULL */
+    struct server_process *process; /* of the only or first server; or NULL */
     struct redis_server *redis;     /* at most one of the three is set */
     struct zk_server *zk;           /* the single server, or the first */
     struct example_server *example;

@@ -108,7 +108,7 @@ static void leave(void *server)
     zk_server_leave(server);
 }
 
-/* Sends once the requests that a lock would send. */
+/* Sends the requests that one acquire and one release of a lock would send. */
 static void use(const struct zk_server *s)
 {
     struct zk_hand *h = zk_hand_open(s->url + strlen("zk://"), ADMIN_MS);
@@ -136,7 +136,8 @@ static int warm_a_little(void *server)
     return 0;
 }
 
-/* Repeats use() until the JVM has reached its full speed. */
+/* Repeats use() until the JVM has reached its full speed, for at most
+ * WARM_MS. */
 static void warm_up(const struct zk_server *s)
 {
     int64_t until = wait_now() + (int64_t)WARM_MS * 1000000;

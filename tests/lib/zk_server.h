@@ -30,8 +30,8 @@ struct zk_server {
 
 SERVER_VERBS(zk_server)
 /* Functions that return int return 0, or -1 with a message on stderr. */
-int zk_server_start(struct zk_server *); /* the caller sets durable ... flags
-                                            first */
+int zk_server_start(struct zk_server *); /* the caller sets the fields from
+                                            durable to flags first */
 
 /* Stores the reply to a four-letter word, or "" if there is none. */
 void zk_server_ask(const struct zk_server *, const char *word, char *text,
@@ -74,8 +74,8 @@ int zk_ensemble_start(struct zk_ensemble *);
 int zk_ensemble_serves(struct zk_ensemble *);
 /* Returns the leader, or NULL if none is known. */
 struct zk_server *zk_ensemble_leader(struct zk_ensemble *);
-/* Waits until a server other than the first leads; restarts the first server as
- * long as it leads. Returns -1 after 20 restarts. */
+/* Restarts the first server until another server leads. Returns -1 after 20
+ * restarts, or if a server fails to start or no server leads in time. */
 int zk_ensemble_elect(struct zk_ensemble *);
 /* zk_ensemble_cut() cuts the first server, which must be a follower, off from
  * the others; the server does not notice this for some seconds.

@@ -155,8 +155,8 @@ static void longheld(struct config *c)
     c->fault_every = 2 * SEC;
 }
 
-/* Threads pause for long before they acquire the lock again: state that the
- * client drops in that time stays dropped for a while. */
+/* Threads pause for long before they acquire the lock again. A line that
+ * becomes unused in that time stays unused for a while. */
 static void sparse(struct config *c)
 {
     c->profile = "sparse";
@@ -261,7 +261,7 @@ static void (*const profiles[])(struct config *) = {
     endless, session,     sulking, longheld, sparse, prompt,
     grumpy,  downgrading, shared,  cutting,  NULL};
 
-/* Half of the runs use mutexes only. */
+/* In half of the runs, on average, all locks are mutexes. */
 static void draw_kinds(struct config *c, struct rng *r)
 {
     static const uint8_t kinds[] = {HF_RWLOCK, HF_RWLOCK, HF_SEMAPHORE,

@@ -104,9 +104,9 @@ static void copy_of(struct world *w, const struct message *m, int64_t after,
     arrive_at(w, c, w->now + after);
 }
 
-/* Draws whether a copy of the request arrives late. With sessions no copy
- * arrives late, because there only a request on an older connection can be
- * late. If a renewal can shorten a lease, no renewal arrives late either,
+/* Draws whether a copy of the request arrives late. With sessions none does:
+ * there a request can be late only if its connection has broken (see
+ * scatter()). If a renewal can shorten a lease, no renewal arrives late either,
  * because a late renewal could end a hold before the client's deadline. */
 static bool may_be_late(struct world *w, const struct message *m)
 {

@@ -173,8 +173,9 @@ struct outcome {
     bool full;             /* the states did not fit, so nothing is proved */
 };
 
-/* Searches breadth first, so that a violation found is one of the shortest.
- * Prints the steps that lead to the violation if trace is set. */
+/* Searches breadth first, so that no shorter sequence of steps leads to a
+ * violation than the one found. Prints the steps that lead to the violation if
+ * trace is set. */
 struct outcome model_search(const struct model *m, bool trace);
 
 /* Explores m with and without the reductions. Sets *lost to the number of

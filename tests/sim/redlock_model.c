@@ -6,8 +6,9 @@
  * mutant: the same protocol with one rule broken, which must be caught. Prints
  * one TAP line for each. --mutant explores only that mutant, and prints the
  * steps to the violation. --small leaves out the configurations that take
- * longer. --deep adds larger ones (up to 2 GB) and also runs each mutant's
- * configuration with the rule in place, which must pass. See redlock.h.
+ * longer. --deep adds larger ones (up to 2 GB), and also explores the small
+ * configurations of mutants with the rule in place, which must pass. See
+ * redlock.h.
  */
 #include "redlock.h"
 

@@ -463,7 +463,7 @@ static void server_steps(struct writer *w, unsigned i, unsigned k)
         lead_steps(w, i, k);
 }
 
-/* Adds what the client can do as steps of their own, for a search without the
+/* Adds each action of the client as a step of its own, for a search without the
  * reductions. */
 static void plain_steps(struct writer *w, unsigned i)
 {

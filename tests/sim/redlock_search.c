@@ -16,7 +16,7 @@ struct search {
     const struct model *m;
     struct state *states; /* in order of discovery */
     uint32_t *parents;
-    uint32_t *index;         /* hash table: state numbers + 1, or 0 */
+    uint32_t *index;         /* hash table: state numbers + 1, or 0 for none */
     uint32_t n, limit, bits; /* the index has 1 << bits entries */
 };
 

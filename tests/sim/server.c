@@ -4,7 +4,7 @@
  *
  * - Everything is keyed by (process, hold id), and requests may be repeated.
  * - An attempt that finds its hold already granted renews the hold: the lease
- *   counts from when the *second* attempt was sent.
+ *   counts from when the server executes the *second* attempt.
  * - Leases and places in the queue expire by the server's own clock. A repeated
  *   attempt keeps its place.
  * - A release wakes the waiters that may go now (fair) or all of them (unfair).
@@ -379,7 +379,7 @@ static int renew(struct world *w, const struct message *m,
     end = lease_end(w, r->lease_ms, e->fixed);
     if (end > e->expiry || w->cfg.renew_sets)
         e->expiry = end;
-    if (r->reads) /* a downgrade before it might be lost */
+    if (r->reads) /* an earlier downgrade may have been lost */
         make_shared(w, r->lock, e);
     return HF__DONE;
 }

@@ -32,7 +32,7 @@
 #define ENTRIES_MAX 32
 #define ITEMS_MAX 16
 #define SESSION_OVER (-1000) /* a result: the session does not exist */
-#define LOOK (2 * SEC)       /* C6: a waiter polls at least every 2 s */
+#define LOOK (2 * SEC)       /* a waiter polls at least every 2 s */
 
 /* Ways to break what surrounds the core. mutate.py creates the mutants of the
  * core itself. */

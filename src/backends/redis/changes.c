@@ -268,7 +268,9 @@ void hf__rd_unlisten(void *self, struct hf__listener *on)
         return;
     hf__list_remove(r->watchers.first, e);
     r->core->free(r->client, e);
-    /* Reconnect: otherwise the server would still publish for this listener. */
+    /* The connection is closed, because on it the server would still publish
+     * for this listener. If there are other watchers, advance() connects
+     * again. */
     changes_restart(r, 0);
 }
 

@@ -301,8 +301,9 @@ static void cmd_down(struct rd_pipe *p, int code, bool was_up, hf__time now)
     if (was_up)
         r->core->session(r->client, HF_EVENT_DOWN, NULL);
     hf__rd_pair_end(r);
-    /* The batch that the core has parked may have expired. If so, the limit for
-     * renewals no longer applies. */
+    /* The batch that the core has parked may have expired. If so, the shorter
+     * limit on the server's silence, which is for renewals, no longer
+     * applies. */
     hf__rd_hurry(r);
     r->core->trouble(r->client, l->text);
     if (p->sents.len || r->doubts.len)

@@ -30,7 +30,7 @@ enum rd_key {
     RD_KEY_HOLDS,   /* ours, of kinds other than the mutex: the holders */
     RD_KEY_LINE,    /* ours, other kinds: waiters, oldest first */
     RD_KEY_PARTY,   /* ours: a note for each of RD_KEY_LINE */
-    RD_KEY_KIND,    /* ours: what kind of lock the string n is */
+    RD_KEY_KIND,    /* ours: of which kind the lock is, if n is a string */
     RD_KEY_RESERVE, /* ours, Redlock: upper bound of the tokens in use */
     RD_KEY_DID,     /* ours: prefix of marks of counted latch requests */
     RD_KEY_PERMITS, /* {n}:timeout: a semaphore's permits in use */
@@ -59,8 +59,8 @@ bool hf__rd_has_twin(const char *name, size_t len);
 /* Returns the channel to which waiters for this kind subscribe. */
 enum rd_key hf__rd_channel(enum hf_kind);
 
-/* Returns the mark to which waiters for this kind also subscribe, or 0 if the
- * kind has none. */
+/* Returns the mark (such as RD_MARK), a second channel to which waiters for
+ * this kind subscribe, or 0 if the kind has none. */
 enum rd_key hf__rd_mark(enum hf_kind);
 
 /* Writes a glob pattern that matches all strings that begin with `text`. `to`

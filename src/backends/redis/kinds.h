@@ -1,8 +1,9 @@
 /*
- * Encodes requests of every kind, for dialect=redisson and dialect=string, and
- * the requests that read or change the count of a latch: which script is sent,
- * with which keys and arguments. lock.c decides what is sent and reads the
- * replies to attempts, releases and abandons.
+ * Encodes attempts, releases and abandons for every kind of lock, with
+ * dialect=redisson and dialect=string, and the requests that read or change the
+ * count of a latch: which script is sent, with which keys and arguments. lock.c
+ * decides what is sent and reads the replies to attempts, releases and
+ * abandons.
  */
 #ifndef HF_REDIS_KINDS_H
 #define HF_REDIS_KINDS_H

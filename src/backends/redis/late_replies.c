@@ -46,8 +46,8 @@ void hf__rd_late_add(struct redis *r, const struct rd_flight *f, hf__time now)
         return;
     l = r->core->alloc(r->client, sizeof(*l) + m->name_len);
     if (!l)
-        /* If the attempt is executed late, the lock is free only when the TTL
-         * has passed. */
+        /* Without memory no further abandon is sent: if the attempt is executed
+         * late, the lock is free only when the TTL has passed. */
         return;
     l->hold_id = f->hold_id;
     l->at = at;

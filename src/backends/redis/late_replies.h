@@ -2,8 +2,8 @@
  * Attempts whose reply was lost, and which the server may still execute. If the
  * hold id is released or abandoned while the server may still execute the
  * attempt, the client sends a further abandon after that time. cmd.c adds the
- * attempts of a broken connection; each unit that gives up a hold id reports
- * that here.
+ * attempts of a broken connection; each file that gives up a hold id calls
+ * hf__rd_late_over().
  */
 #ifndef HF_REDIS_LATE_REPLIES_H
 #define HF_REDIS_LATE_REPLIES_H

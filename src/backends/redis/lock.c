@@ -68,8 +68,8 @@ void hf__rd_detach(void *self, struct hf__remote *remote)
 /* ---- sending ---------------------------------------------------------- */
 
 /* Returns whether the previous holder has handed the lock over (lua/README.md);
- * if so, the attempt is granted. The message that says so replaces the reply to
- * the latest attempt, which was "wait". */
+ * if so, the attempt is granted. The message that says so replaces the earlier
+ * reply "wait" to the latest attempt. */
 static bool lock_handed_over(struct redis *r, struct hf__req *req)
 {
     struct rd_lock *lock = req->remote->impl;
@@ -190,9 +190,9 @@ static int64_t lock_safety_poll(struct redis *r, const struct place *p)
 
 /* Returns the time, in ms, until the next poll of a waiter that cannot rely on
  * messages: with dialect=string if the holder is no holdfast client, if the
- * server refuses our subscriptions, or while messages are not trusted
- * (RD_SUB_LIVE). The waiter polls about every 100 ms at first, then less and
- * less often, down to once a second. */
+ * server refuses our subscriptions, or while the state is not RD_SUB_LIVE
+ * (messages are trusted only in that state). The waiter polls about every 100
+ * ms at first, then less and less often, down to once a second. */
 static int64_t lock_blind_poll(struct redis *r, struct rd_lock *lock)
 {
     static const uint16_t poll_ms[] = {100, 150, 225, 340, 500, 750, 1000};

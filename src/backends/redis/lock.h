@@ -12,9 +12,10 @@
 #define RD_LEASE_BITS 23 /* in ms: 2.3 h; longer leases count as 2.3 h */
 #define RD_LEASE_MOST ((1u << RD_LEASE_BITS) - 1)
 
-/* A lock is not handed over to a waiter whose lease is fixed, or whose TTL is
- * shorter than this. The TTL would count from the waiter's latest attempt,
- * which may be seconds old, so too little of a short TTL might be left. */
+/* A lock is not handed over to a waiter whose hold will not be renewed
+ * (hf__req.fixed), or whose TTL is shorter than this. The TTL would count from
+ * the waiter's latest attempt, which may be seconds old, so too little of a
+ * short TTL might be left. */
 #define RD_HAND_MIN_MS 6000
 /* How many permits one hold may have at most, and how many permits one script
  * may renew at most. Each permit is a command inside a script, and a script

@@ -99,8 +99,9 @@ static struct rd_held *notify_find(const struct redis *r, uint64_t hold_id)
     return h;
 }
 
-/* Keeps the wish if no hold with this id is known: the reply that grants the
- * hold arrives on the command connection, and may not have been read yet. */
+/* Reports the wish, or keeps it if no hold with this id is known: the reply
+ * that grants the hold arrives on the command connection, and may not have been
+ * read yet. */
 void hf__rd_wished(struct redis *r, const char *number)
 {
     uint64_t hold_id = strtoull(number, NULL, 10);

@@ -476,9 +476,9 @@ static int query_notify_holders(struct redis *r, struct hf__query *q,
     return HF__PENDING;
 }
 
-/* Handles a reply to an ASK. The replies to one or two INSPECTs come first. The
- * last reply says that the holders were notified, or that the command was too
- * late. */
+/* Handles a reply to an ASK. The replies to one or two INSPECTs come first,
+ * then the reply to the command that notifies the holders. If the server
+ * refused that command as too late, the query begins again with an INSPECT. */
 static int query_asked(struct redis *r, struct hf__query *q,
                        const struct rd_node *reply)
 {

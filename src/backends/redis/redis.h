@@ -7,7 +7,7 @@
  *   changes  keyspace notifications, while the program watches names
  *
  * All functions are called with the client's mutex held, except open(), which
- * runs on the helper thread before the client exists.
+ * runs on the helper thread before any other thread can use the client.
  *
  * redis.c fills and frees the struct. README.md lists the units; the header of
  * each says who calls it.

@@ -21,9 +21,9 @@
 
 #include <string.h>
 
-/* Notes the TTL of a batch and `until`, unless another batch has a shorter TTL.
- * `until` is when the batch expires if the core has parked it, or 0 if it was
- * sent. */
+/* Notes the TTL of a batch and, if `until` is not 0, `until`, unless another
+ * batch has a shorter TTL. `until` is when the batch expires if the core has
+ * parked it, or 0 if it was sent. */
 static void renew_note_lease(struct redis *r, uint32_t lease_ms, hf__time until)
 {
     if (hf__rd_is_renewing(r) && lease_ms > r->renew_lease_ms)
@@ -215,7 +215,8 @@ int hf__rd_renew_reply(struct redis *r, const struct rd_flight *f,
         item->result = is_ours ? HF__DONE : HF_ENOTOWNER;
         if (!is_ours)
             hf__rd_held_end(r, item->remote, item->hold_id);
-        /* The attempt that led to this hold may still be executed late. */
+        /* The hold has ended. If its attempt was also sent on a lost connection
+         * and is executed late, late_replies.c abandons what it takes. */
         if (!is_ours)
             hf__rd_late_over(r, item->hold_id);
     }

@@ -20,7 +20,7 @@
 
 #include <hiredis/read.h>
 
-/* Maximum size of a reply; no command that is sent here has a longer one. */
+/* Maximum size of a reply; no command of this module has a longer one. */
 #define RD_REPLY_MAX (8u << 20)
 /* Maximum size of the nodes of a reply. It is larger than RD_REPLY_MAX, because
  * an element of only 4 bytes becomes a whole struct rd_node. */

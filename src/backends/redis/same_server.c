@@ -1,8 +1,8 @@
 /*
- * Checks that both connections lead to the same server. Each of them is
- * established independently. After a failover the connection for messages may
- * still lead to the old master, which is then a replica, and passes on what is
- * published at the new master.
+ * Checks that both connections (for commands and for messages) lead to the same
+ * server. Each of them is established independently. After a failover the
+ * connection for messages may still lead to the old master. The old master is
+ * then a replica, and passes on what is published at the new master.
  *
  * Messages are therefore trusted only after a proof, which is needed for each
  * pair of connections. The command connection publishes a number on our
@@ -40,8 +40,8 @@
 /* Pause before a proof that the server refused temporarily is repeated. */
 #define AGAIN_MS 1000
 /* How long to wait until the number returns and the channel is counted. The
- * time is long, because a machine may stand still for seconds. It does no harm,
- * because waiters poll until the proof has succeeded. */
+ * time is long, because a machine may stand still for seconds. A long time does
+ * no harm, because waiters poll until the proof has succeeded. */
 #define PROOF_MS 10000
 
 void hf__rd_pair_end(struct redis *r)

@@ -31,8 +31,9 @@
 #define RD_POLL_JITTER 6 /* the random part is up to a sixth */
 #define RD_POLL_EACH_MS 300
 #define RD_POLL_MAX_MS 50000
-/* A waiter whose poll is overdue by this much counts as dead. Only the first
- * waiters are checked for that; others are checked when they are rung. */
+/* A waiter whose poll is overdue by this much counts as dead. The first waiters
+ * of a queue are checked for that; any other waiter is checked only when it is
+ * rung. */
 #define RD_LATE_MS 1100
 #define RD_ALIVE_MS 3000 /* RD_POLL_MS + RD_LATE_MS */
 /* The queues are kept at the server for this long after the last poll. */

@@ -211,7 +211,8 @@ void hf__rd_wait_end(struct redis *r, struct hf__remote *m, hf__time now)
         lock->own = false;
         hf__net_flush(&r->sub.link.stream);
     }
-    if (lock->rang) /* drops the early message for this attempt */
+    if (lock->rang) /* removes the early message for this attempt, if there is
+                       one */
         hf__rd_was_called(r, lock, lock->attempt_id);
     lock->waits = false;
     lock->rang = false;

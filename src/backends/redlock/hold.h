@@ -36,8 +36,9 @@ enum rl_vote {
     RL_FAILED, /* no reply will arrive */
 };
 
-/* A ballot: a request to all servers, and their votes. After the decision the
- * struct may be reused for another ballot. */
+/* A ballot: a request to all servers (an attempt may first go to one server
+ * only, see rl_hold.carefully), and their votes. After the decision the struct
+ * may be reused for another ballot. */
 struct rl_poll {
     struct rl_poll *next, *prev; /* in redlock.polls until it is decided */
     struct rl_poll *more;        /* another ballot of the same hold */
@@ -68,7 +69,7 @@ struct rl_hold {
     struct rl_poll poll;   /* the ballot for everything but renewals */
     struct rl_poll *keeps; /* ballots of renewals */
     bool held;             /* granted to the core, so never undone */
-    bool carefully;        /* sent to one server only, the others may follow */
+    bool carefully;        /* sent to one server only so far */
     uint16_t touched;      /* servers that may have the key of this hold */
     /* Servers to which the release or the undo of this hold must still be sent.
      * While there are any, the hold is in redlock.debtors. */

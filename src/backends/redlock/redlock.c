@@ -4,8 +4,9 @@
  *   redlock://[user[:password]@]host[:6379],host[:6379],...[/db]
  *   tls=yes              all with TLS; cacert=FILE&cert=FILE&key=FILE
  *   server_timeout=50ms  a server that has not replied by then has no vote
- *   max_lease=TIME       maximum of all leases (default: ttl=); the same in all
- *                        clients. 0: servers keep their keys through a restart
+ *   max_lease=TIME       the longest TTL of any lock (default: ttl=); must be
+ *                        the same in all clients. 0: no limit, because the
+ *                        servers keep their keys through a restart
  */
 #include "redlock.h"
 

@@ -222,8 +222,8 @@ static void server_up(struct rd_pipe *p, hf__time now)
 }
 
 /* While releases or undos must still be sent and a connection is being
- * established, the timeout is PAY_POLL_MS, so that a thread drives the client
- * soon after the connection is up. server_up() then sends them again. */
+ * established, the timeout is PAY_POLL_MS, so that a thread soon drives the
+ * client and completes the connection. server_up() then sends them. */
 hf__time hf__rl_pay_timeout(const struct rl_server *s, hf__time now)
 {
     const struct net_link *l = &s->pipe.link;

@@ -28,7 +28,8 @@ struct rl_server {
     int64_t uptime_s;   /* how long the server had run when it answered the
                            hello */
     hf__time out_until; /* nothing is sent until then: keys may be lost */
-    int64_t clock_us;   /* the server's clock at clock_at, or slightly later */
+    int64_t clock_us;   /* the server read this from its clock at clock_at or
+                           slightly later */
     hf__time clock_at;
     const struct rl_server *twin; /* the same server at another address */
     bool by_text;                 /* send EVAL: the script may be unknown */
@@ -68,9 +69,10 @@ void hf__rl_server_init(struct rl_server *, struct redlock *);
 /* Drops the commands under way, without reporting them to the core. */
 void hf__rl_server_fini(struct rl_server *);
 
-/* Waits until the server has read everything that was sent and has closed the
- * connection. Closing it with replies unread would reset the connection, and
- * Redis would drop the commands that it has not read. */
+/* Waits, at most until the time `until`, for the server to read everything that
+ * was sent and to close the connection. Closing it with replies unread would
+ * reset the connection, and Redis would drop the commands that it has not
+ * read. */
 void hf__rl_leave(struct rl_server *, hf__time until);
 
 /* Returns the index of the server in the URL, from 0 on, which is also its bit

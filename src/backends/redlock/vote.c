@@ -262,7 +262,7 @@ int hf__rl_attempt(void *self, struct hf__req *req)
     else
         vote_send_rest(rl, &h->poll, now);
     if (!vote_count(rl, &h->poll).sent) {
-        h->poll.until = 0; /* decided by advance(): a slot reports nothing */
+        h->poll.until = 0; /* advance() decides: a slot reports nothing */
         rl->core->due(rl->client, 0);
     }
     vote_flush(rl, req);
@@ -384,12 +384,12 @@ static void vote_end_pause(struct redlock *rl, struct rl_hold *h)
     vote_remove_hold(rl, h);
 }
 
-/* Ends an attempt that no majority has granted. `taken` says that the lock has
- * a holder, because a majority can no longer say yes, or because the only
- * server that was asked has refused. If errors make a majority impossible, the
- * attempt fails. Otherwise, if the lock is taken, or a majority has voted, the
- * attempt ends as BUSY or, if it may queue, continues to wait. Otherwise
- * vote_unheard() ends it. */
+/* Ends an attempt that no majority has granted. `taken` says that the lock
+ * counts as held: a majority can no longer say yes, or the only server that was
+ * asked has refused. If errors make a majority impossible, the attempt fails.
+ * Otherwise, if the lock is taken, or a majority has voted, the attempt ends as
+ * BUSY or, if it may queue, continues to wait. Otherwise vote_unheard() ends
+ * it. */
 static void vote_refused(struct redlock *rl, struct rl_hold *h, bool taken,
                          hf__time now)
 {

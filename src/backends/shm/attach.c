@@ -1,6 +1,6 @@
 /* Attaches this client to names, and detaches it. An entry is created, or
- * recreated as another kind, only under the table lock. The client that gives
- * up the last lock on a name never waits for the table lock. */
+ * recreated as another kind, only under the table lock. A client that gives up
+ * its last lock on a name never waits for the table lock. */
 #include "attach.h"
 
 #include "cell_lock.h"
@@ -154,7 +154,8 @@ int hf__shm_attach(void *self, struct hf__remote *remote)
     return 0;
 }
 
-/* Detaches this client from the name after its last lock there was removed. */
+/* Detaches this client from the name when its last lock on that name is
+ * removed. */
 static void attach_detach_last(struct shm *s, struct shm_lock *lock)
 {
     uint32_t slot = s->me & SHM_SLOT_MASK;

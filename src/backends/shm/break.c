@@ -1,8 +1,8 @@
 /*
  * Takes a lock away from its holders, for hf_break. The caller holds the table
  * lock, but the lock itself may change while it is being broken. Only the grant
- * that was read is broken: if the word has changed since then, the word is read
- * again.
+ * that was read is broken: if the entry's word, which describes the grant, has
+ * changed since then, it is read again.
  */
 #include "break.h"
 

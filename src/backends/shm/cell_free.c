@@ -7,8 +7,7 @@
 #include "watch.h"
 
 /* Clears the cell's name first: a client that saw this cell wait in a queue
- * must not mistake the wait of the next client that takes the cell for the old
- * one. */
+ * must not mistake a wait of the cell's next owner for the wait that it saw. */
 void hf__shm_cell_free(struct shm_cell *c)
 {
     atomic_store_explicit(&c->name, SHM_NO_NAME, memory_order_relaxed);

@@ -10,7 +10,7 @@
 #include "retry.h"
 #include "table_lock.h"
 
-/* Raises the end of the range in which clients search for cells in use. The
+/* Raises cells_high, up to which clients search for cells that are in use. The
  * caller does this before it takes the cell: in the opposite order, a client
  * that is killed between the two steps would leave a cell that no search
  * finds. */

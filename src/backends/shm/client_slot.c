@@ -95,10 +95,10 @@ int hf__shm_slot_take(struct shm *s, const char *label, hf__time by)
                         s->path, SHM_SLOTS - 1);
 }
 
-/* Unlocks the byte for the next client of the slot. Closing the descriptor
- * might not unlock the byte, because a child process may keep a copy of the
- * descriptor open for a long time. hf__shm_is_file_closed relies on the order
- * of these steps. */
+/* Clears has_byte, then unlocks the byte for the next client of the slot;
+ * hf__shm_is_file_closed relies on this order. Closing the descriptor might not
+ * unlock the byte, because a child process may keep a copy of the descriptor
+ * open for a long time. */
 static void slot_give_byte(struct shm *s, uint32_t n)
 {
     struct flock byte = shm_slot_byte(n);
@@ -110,9 +110,9 @@ static void slot_give_byte(struct shm *s, uint32_t n)
     SHM_POINT();
 }
 
-/* Needs no lock: it removes only what belongs to this client, and frees the
- * slot last. If another thread holds the table lock, the names that become
- * unused are left for other clients to take back. */
+/* Works even without the table lock, because it removes only what belongs to
+ * this client, and frees the slot last. If another thread holds the lock, the
+ * names that become unused are left for other clients to take back. */
 void hf__shm_slot_give(struct shm *s)
 {
     uint32_t n = s->me & SHM_SLOT_MASK;

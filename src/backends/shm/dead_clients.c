@@ -86,7 +86,7 @@ void hf__shm_bury(struct shm *s, uint32_t owner)
     struct shm_thread thread;
 
     if (!hf__shm_tables_trylock(s, &thread))
-        return; /* `owner` is buried later, at the latest when a client
+        return; /* `owner` is buried later, at the latest when the next client
                    opens the file */
     if (hf__shm_is_registered(shm_slot_of(s, owner), owner) &&
         hf__shm_gone(s, owner))

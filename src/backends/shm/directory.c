@@ -74,7 +74,7 @@ static int directory_refuse_dir(struct shm *s, const struct shm_location *p)
 
 /* Gives the directory to the group and sets its mode. If the group may write,
  * the mode has the sticky bit, so that a member of the group cannot remove the
- * files of another. */
+ * files of another member. */
 static int directory_give_rights(struct shm *s, const struct shm_location *p,
                                  struct stat *st)
 {

@@ -1,10 +1,11 @@
 /*
  * Opens the file <directory>/locks. A directory or a file with a wrong owner,
- * mode, size or header is refused, with its name and the reason, and is not
- * changed: another user may be using it, or may have planted it. There are two
- * exceptions: a file or directory that a killed process left incomplete is
- * completed; and a file from another version of holdfast, from an earlier boot
- * or from other namespaces is initialised again if no client uses it.
+ * mode, size or header is refused with a message that names it and the reason,
+ * and is not changed: another user may be using it, or may have planted it.
+ * There are two exceptions: a file or directory that a killed process left
+ * incomplete is completed; and a file from another version of holdfast, from an
+ * earlier boot or from other namespaces is initialised again if no client uses
+ * it.
  *
  * Every client holds a shared flock(2) on the file while the client is open. A
  * client that gets the exclusive flock is therefore the only client. It
@@ -468,8 +469,8 @@ bool hf__shm_file_is_there(struct shm *s)
     return false;
 }
 
-/* Checks at most once in 64 ms, because this function is called for each wait,
- * and a wait may take only a microsecond. */
+/* Checks at most once in each period of 64 ms, because this function is called
+ * for each wait, and a wait may take only a microsecond. */
 bool hf__shm_file_still_there(struct shm *s)
 {
     uint64_t now = shm_wall_ms() / 64;

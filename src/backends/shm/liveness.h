@@ -46,8 +46,8 @@ enum shm_life hf__shm_life_of(uint32_t pid);
  * does not exist. */
 int hf__shm_read_stat(uint32_t pid, char *state, long *threads,
                       uint64_t *start);
-/* If *at is still `word`, marks it as the kernel does when the thread whose id
- * it contains ends, and wakes all threads that sleep on it. */
+/* If *at is still `word`, marks *at as the kernel does when the thread ends
+ * whose id is in *at, and wakes all threads that sleep on *at. */
 void hf__shm_mark_dead(shm_u32 *at, uint32_t word);
 /* Marks the client of that slot as dead if its process is gone but the kernel
  * has not marked it. */

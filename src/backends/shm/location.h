@@ -20,7 +20,7 @@ struct shm_location {
     bool existing; /* use only a file that exists; create nothing */
     char boot[40];
     uint64_t world;
-    /* What the last attempt to open the file found: */
+    /* What the last try to open the file found: */
     uint32_t other_version; /* the file's version if it is not ours, or 0 */
     bool other_world;
 };

@@ -10,8 +10,8 @@
 #include "shm.h"
 
 /* Returns HF__GRANTED, HF__QUEUED, HF__BUSY or a code. If it took the lock from
- * a dead client, it also takes back everything else that the dead client left
- * (dead_clients.h). */
+ * a dead client, it also takes back everything else that the dead client left,
+ * unless another thread holds the table lock (dead_clients.h). */
 int hf__shm_lock_attempt(struct shm *, struct hf__req *);
 /* Ends the wait or hold that has the hold id of the request. Returns HF__DONE,
  * or EBACKEND, after which the core tries again. */

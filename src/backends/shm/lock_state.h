@@ -22,11 +22,12 @@
 
 enum shm_lock_state { SHM_IDLE, SHM_QUEUED, SHM_HELD, SHM_LEAVING };
 
-/* One name in one client: hf__remote.impl. A client may have thousands of them,
- * which is why it is small. */
+/* One line of the client: hf__remote.impl. The struct is small, because a
+ * client may have thousands of lines. */
 struct shm_lock {
     struct shm_entry *entry;
-    shm_u64 mine; /* while HELD, the word with which it was granted */
+    shm_u64 mine; /* while HELD: for a mutex, the word with which it was
+                     granted; for other kinds, the token */
     shm_u64 hold_id;
     _Atomic(struct shm_wait *) wait; /* NULL until the first wait */
     uint32_t take_mask; /* bits of the word that must be 0 for the lock to be

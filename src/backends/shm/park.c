@@ -12,7 +12,8 @@
  *
  * Asynchronous waits have no thread. The helper thread sleeps for them, on its
  * doorbell (which notify.c also rings) and on all liveness words that these
- * waits watch. Without futex_waitv it sleeps for at most 50 ms at a time.
+ * waits watch. While there are such waits but no futex_waitv, it sleeps for at
+ * most 50 ms at a time.
  *
  * Deadlines count by CLOCK_BOOTTIME, which continues while the machine is
  * suspended. A futex has no such clock. No sleep is therefore longer than a few

@@ -1,5 +1,5 @@
-/* Passes each request to the file that serves it, except attempts, releases,
- * abandons and renewals, which do not come here. */
+/* Passes each query to the file that serves it. (Attempts, releases, abandons
+ * and renewals are no queries and do not come here.) */
 #include "query.h"
 
 #include "attach.h"

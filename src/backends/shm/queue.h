@@ -27,8 +27,8 @@ struct shm_queue_scan {
     uint64_t first_ticket, before_ticket, behind_ticket;
 };
 
-/* Returns the first used cell of the entry whose number is `from` or higher, or
- * SHM_NO_CELL. */
+/* Returns the lowest number, `from` or higher, of a cell that the entry uses;
+ * or SHM_NO_CELL if there is none. */
 unsigned hf__shm_queue_next(struct shm *, unsigned index, unsigned from);
 /* Reads the queue, without the cells of the client `except`. `mine` is the
  * ticket by which `before` and `behind` are found, or 0. `first`, `before` and

@@ -12,7 +12,8 @@
  * The change is then not made, and the caller gets EBACKEND. A release that
  * gives up is like a release that a server refuses: its owner no longer holds
  * the lock, the word stays in our name, and the core repeats the release until
- * it succeeds. The same is true of a wait that could not leave the queue.
+ * it succeeds. Likewise, if a wait cannot leave the queue, the core repeats the
+ * abandon.
  *
  * One call may run several such loops. Therefore, after a loop has given up,
  * all loops on the same name are hurried for a second: they give up after 64

@@ -21,7 +21,7 @@
 #include <time.h>
 
 /* Completes the end of a wait. The cell may have been granted permits before
- * other clients noticed that we no longer wait; these are given back. */
+ * other clients noticed that we no longer wait; such permits are given back. */
 static int lock_leave_word(struct shm *s, struct shm_cell_lock *l)
 {
     struct shm_entry *e = l->lock.entry;

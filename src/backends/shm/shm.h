@@ -4,9 +4,10 @@
  * change a word. README.md lists the files from the bottom to the top.
  *
  * Attempt, abandon and release run with the mutex of the line (struct
- * hf__remote) locked, and may use all members of a struct shm_lock. What other
- * functions read is constant or atomic: renew and notify.c read `hold_id` and
- * `mine` under the mutex of the client, and park reads `wait` without a mutex.
+ * hf__remote) locked, and may use all members of a struct shm_lock. The members
+ * that other functions read are constant or atomic: renew and notify.c read
+ * `hold_id` and `mine` under the mutex of the client, and park reads `wait`
+ * without a mutex.
  */
 #ifndef HF_SHM_SHM_H
 #define HF_SHM_SHM_H
@@ -61,9 +62,9 @@ struct shm {
     shm_u64 hurried[SHM_HURRIED]; /* names whose loops gave up, see retry.c */
     uint32_t doorbell_seen; /* the value of our doorbell at the last advance */
     shm_u32 cells;          /* how many cells our locks have taken */
-    uint16_t *lock_counts;  /* locks per entry, for kinds that have several */
+    uint16_t *lock_counts;  /* our locks per entry, except mutexes */
     bool listens;           /* the program receives events */
-    bool early_marks; /* a marked hold is unknown to its thread, see notify.c */
+    bool early_marks;    /* a mark must be checked again later, see notify.c */
     uint32_t marks_seen; /* the value of our slot.marks at the last poll */
     struct shm_listener *listeners;
     struct shm_robust robust;

@@ -142,8 +142,8 @@ static bool lock_is_thread_gone(uint32_t tid)
     enum shm_life life = hf__shm_life_of(tid);
     char path[40];
 
-    if (life != SHM_UNKNOWN) /* unknown if it is not the first thread of a
-                                process */
+    if (life != SHM_UNKNOWN) /* it is unknown if `tid` is not the first thread
+                                of its process */
         return life == SHM_EXITED;
     snprintf(path, sizeof(path), "/proc/%u", tid);
     return kill((pid_t)tid, 0) && errno == ESRCH && access(path, F_OK) &&

@@ -54,7 +54,7 @@ void hf__shm_wake_cell(struct shm *s, unsigned cell)
 /* While a wait is asynchronous, ringing its cell wakes only the helper thread.
  * When the wait becomes synchronous, a thread may already sleep on the bell,
  * because of an earlier check, and the helper thread no longer watches for the
- * wait. Therefore that thread is woken. */
+ * wait. Therefore the thread on the bell is woken. */
 void hf__shm_set_async(struct shm *s, unsigned cell, bool is_async)
 {
     if (atomic_exchange(&s->file->cell[cell].is_async, is_async) && !is_async)

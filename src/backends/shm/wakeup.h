@@ -17,7 +17,7 @@ void hf__shm_futex_wake(shm_u32 *word, int how_many);
 void hf__shm_futex_wait(const void *word, int op, uint32_t value,
                         hf__time from_now);
 /* Makes the owner of the cell check its wait: wakes the thread that sleeps on
- * the bell or, for an asynchronous wait, its helper thread. */
+ * the bell or, for an asynchronous wait, the owner's helper thread. */
 void hf__shm_ring_cell(struct shm *, unsigned cell);
 /* Wakes the helper thread of the client `owner`. */
 void hf__shm_ring_doorbell(struct shm *, uint32_t owner);

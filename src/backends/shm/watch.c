@@ -17,7 +17,9 @@
 
 #include <limits.h>
 
-#define RECHECK_NS (2000 * HF__MS) /* in case a wake-up was lost */
+/* the longest sleep of a waiter between two checks, in case a wake-up was
+ * lost */
+#define RECHECK_NS (2000 * HF__MS)
 
 void hf__shm_wake_watchers(struct shm *s, uint32_t owner)
 {

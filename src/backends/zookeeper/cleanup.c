@@ -95,8 +95,8 @@ static void cleanup_on_delete(void *owner, int rc, const struct zk_reply *reply)
     }
     if (!hf__zk_lost(rc))
         cleanup_refused(node, rc);
-    if (node->hurried) { /* the delete that failed was sent before let_go, for
-                            which another delete is now sent */
+    if (node->hurried) { /* the delete that failed was sent before let_go came;
+                            another delete is now sent for let_go */
         node->hurried = false;
         hf__zk_node_sweep(node);
         return;
@@ -153,9 +153,9 @@ static void cleanup_on_unlowered_deleted(void *owner, int rc,
     }
     node->calls--;
     node->state = ZK_NODE_THERE;
-    node->maybe_deleted = true; /* the entry has had only one of its two names:
-                                   if that was this one, the next delete finds
-                                   nothing */
+    /* The entry had only one of its two names. If that was the name for
+     * writing, it is deleted by now, and the next delete finds nothing. */
+    node->maybe_deleted = true;
     hf__zk_node_sweep(node);
 }
 

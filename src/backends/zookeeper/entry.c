@@ -268,9 +268,9 @@ int hf__zk_entry_order(const struct zk_entry *a, const struct zk_entry *b)
 
 enum effect {
     FREE,    /* does not exclude our entry */
-    BLOCKS,  /* the older entry goes first */
-    DIFFERS, /* is of another kind of lock: a mismatch if it is older */
-    CLASHES, /* is of another kind of lock: a mismatch at any age */
+    BLOCKS,  /* excludes our entry if it is before ours */
+    DIFFERS, /* is of another kind of lock: a mismatch if it is before ours */
+    CLASHES, /* is of another kind of lock: a mismatch wherever it is */
 };
 
 /* The effect that an entry of each form has on a client with each rule. Forms
@@ -299,8 +299,9 @@ static void entry_note(size_t *which, size_t i)
         *which = i;
 }
 
-/* Returns whether `e` is before `mine`. If `mine` has no place in the queue
- * yet, every entry is before it. Sets *tied if the order is unknown. */
+/* Returns whether `e` is before `mine`. If `mine` has no place in a queue (yet,
+ * or because the mutex is unfair), every entry is before it. Sets *tied if the
+ * order is unknown. */
 static bool entry_is_before(const struct zk_entry *e,
                             const struct zk_entry *mine, enum zk_rule rule,
                             bool *tied)

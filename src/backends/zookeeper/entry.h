@@ -111,7 +111,7 @@ int hf__zk_entry_order(const struct zk_entry *, const struct zk_entry *);
 void hf__zk_entry_prefix(enum zk_form, const char *uuid,
                          char out[ZK_PREFIX_MAX]);
 
-/* Stands for an index in struct zk_place if there is no such child. */
+/* The value of an index in struct zk_place that refers to no child. */
 #define ZK_NOBODY SIZE_MAX
 
 struct zk_place {

@@ -124,8 +124,8 @@ static void on_list(void *owner, int rc, const struct zk_reply *reply)
     list_go_on(w);
 }
 
-/* Starts the walk at the deepest node that has all names with the prefix below
- * it. The prefix may end inside a component. */
+/* Starts the walk at the deepest node that is above all locks whose names have
+ * the prefix. The prefix may end inside a component. */
 static int list_start(struct walk *w)
 {
     const struct hf__query *q = w->base.q;

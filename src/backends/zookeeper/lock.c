@@ -14,8 +14,9 @@
 
 #include <string.h>
 
-/* How many times the missing parents of an entry are created. The server may
- * delete empty parents before the entry exists, but hardly so often. */
+/* The missing parents of an entry are created at most this many times. The
+ * server may delete empty parents before the entry exists, but hardly so
+ * often. */
 #define PARENTS_MAX 100
 
 int hf__zk_lock_attach(void *self, struct hf__remote *remote)

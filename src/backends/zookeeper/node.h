@@ -79,13 +79,13 @@ struct zk_node {
     uint8_t role;  /* enum zk_node_role */
     uint8_t form;  /* enum zk_form */
 
-    /* The node's requests. */
+    /* For the node's requests: */
     uint8_t parents; /* times that creates of missing parents were sent */
     uint32_t calls;  /* unanswered calls that it owns */
     uint32_t lists;  /* unanswered lists; only the last one counts */
     zk_done_fn *listed;
 
-    /* The entry's place among the children of its parent. */
+    /* For the entry's place among the children of its parent: */
     struct zk_child_stat *child_stats;
     bool strangers_requested; /* strangers were requested for this place in the
                                  queue */
@@ -93,7 +93,7 @@ struct zk_node {
     bool swept;    /* nodes of an idle semaphore were deleted for the entry */
     uint32_t made; /* semaphore: the number of the next lease */
 
-    /* Only for a hold. */
+    /* Only for a hold: */
     struct zk_notify *notify; /* the watch on its entry; or NULL */
     uint32_t lease_ms;        /* length of the fixed lease, or 0 */
     int64_t leased_ms;        /* start of the fixed lease, by the wall clock */
@@ -103,7 +103,7 @@ struct zk_node {
     bool restated; /* the data contains the token and the time of the grant,
                       because the entry's czxid and mtime no longer show them */
 
-    /* The deletion of the entry. */
+    /* For the deletion of the entry: */
     struct hf__req *let_go; /* release or abandon to complete when the entry is
                                gone; or NULL */
     hf__time again_at;      /* when to retry a step that failed, or 0 */

@@ -27,9 +27,9 @@ void hf__zk_notify_fini(struct zk *z)
 
 static void notify_listen_to(struct zk_node *);
 
-/* Frees a zk_notify whose watch has fired. If the node was renamed, watches the
- * new entry; otherwise reports the hold as lost if `deleted` says that the
- * entry is gone. */
+/* Frees a zk_notify whose watch has fired or could not be set. If the node was
+ * renamed, watches the new entry; otherwise reports the hold as lost if
+ * `deleted` says that the entry is gone. */
 static void notify_hear_no_more(struct zk_notify *notify, bool deleted)
 {
     struct zk_node *node = notify->node;
@@ -49,7 +49,7 @@ static void notify_on_data(void *owner, int rc, const struct zk_reply *reply)
     struct zk_notify *notify = owner;
     const struct zk_node *node = notify->node;
 
-    if (rc == ZNONODE) /* the entry was deleted just after the grant */
+    if (rc == ZNONODE) /* the entry was deleted before the watch was set */
         notify_hear_no_more(notify, true);
     else if (rc != ZOK)
         notify_free(notify); /* the server has set no watch */

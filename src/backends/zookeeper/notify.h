@@ -17,7 +17,7 @@
 
 /* Watches the entry of each node of a hold: this node and its siblings. */
 void hf__zk_notify_listen(struct zk_node *);
-/* Checks that the entry of a hold that was granted without a list exists. If
+/* For a hold that was granted without a list: checks that its entry exists. If
  * not, the core is notified of the loss. */
 void hf__zk_notify_confirm(struct zk_node *);
 /* Frees every zk_notify, because the session has ended. */

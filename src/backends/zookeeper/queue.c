@@ -88,8 +88,8 @@ int hf__zk_queue_attempt(struct zk_lock *lock, struct hf__req *req)
 
 /* Warns near the end of the sequence. At the end all entries get the same
  * number, which no longer shows their order. The sequence starts again at 0
- * after the server has deleted the name's node, which happens when the lock was
- * unused for a while. */
+ * after the server has deleted the name's node. The server does so when the
+ * lock was unused for a while, but not with dialect=kazoo. */
 static void queue_mind_sequence(struct zk_lock *lock, int64_t seq)
 {
     struct zk *z = lock->z;
@@ -210,7 +210,7 @@ static int queue_decide(struct zk_lock *lock, struct zk_node *node, int rc,
         return HF_EUNKNOWN;
     if (node->state == ZK_NODE_GONE && !is_taken)
         return queue_not_created(node);
-    if (rc == ZNONODE) /* the entry was deleted with its parent */
+    if (rc == ZNONODE) /* without its parent the entry does not exist */
         return queue_enter_again(node);
     if (rc != ZOK)
         return hf__zk_denied(lock->z, rc, "READ", lock->path);

@@ -233,8 +233,8 @@ static uint32_t semaphore_count_leases(const struct zk_node *turn)
 }
 
 /* If needed, creates the node `leases` and writes the size. These requests are
- * sent before those that create the leases, so the size is known to all clients
- * before any lease exists. */
+ * sent before those that create the leases, so all clients know the size before
+ * any of these leases exists. */
 static int semaphore_prepare_leases(const struct zk_lock *lock,
                                     const struct visit *v)
 {

@@ -2,10 +2,10 @@
  * The attempts of a semaphore. lock.c calls them through zookeeper.c's table of
  * kinds.
  *
- * The semaphore is Curator's SemaphoreV2. Only the client whose entry is first
- * in <path>/locks (the *turn*) may create leases below <path>/leases, one per
- * permit, if enough permits are free. The queue is fair: a client that wants
- * many permits stays first until there are enough.
+ * The semaphore is Curator's SemaphoreV2. Only the client whose *turn* (its
+ * entry in <path>/locks) is first may create leases below <path>/leases, one
+ * per permit, if enough permits are free. The queue is fair: a client that
+ * wants many permits stays first until there are enough.
  *
  * A *visit* lists everything in one packet. The turn is created with the first
  * visit, the leases with the last; they are the siblings of the turn. The names
@@ -14,9 +14,9 @@
  * lock->node until the grant, which deletes the turn; then the leases are the
  * hold.
  *
- * The size is in the data of `leases`. A client whose turn it is writes the
- * size if `leases` has no data. If the data contains a different size and no
- * other client has a permit, the client replaces it with its own size.
+ * The size is in the data of `leases`. The client whose turn is first writes
+ * its own size there if `leases` has no data, or has a different size while no
+ * other client has a permit.
  */
 #ifndef HF_ZK_SEMAPHORE_H
 #define HF_ZK_SEMAPHORE_H

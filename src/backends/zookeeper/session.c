@@ -22,15 +22,16 @@
 
 #define PACKETS_MAX 256 /* one advance() reads at most this many packets */
 #define CONNECTS_MAX 4  /* one advance() tries at most this many addresses */
-#define RETRY_MS 1000   /* pause before the next session after a refusal */
+#define RETRY_MS 1000   /* pause after a failure to begin a session */
 #define PAUSE_MS 500    /* longest pause after all servers were tried */
 #define LIVED_MS 1000   /* a connection that lasted longer was useful */
-#define SHORT_MS 10     /* first pause after a connection that was not useful */
-/* The longest pause after connections that were not useful. Each pause is twice
- * as long as the one before. */
+/* The pause after a connection that was not useful is random, between half of a
+ * limit and the limit. The limit is SHORT_MS at first, and doubles with each
+ * further such connection, up to SHORT_MAX_MS. */
+#define SHORT_MS 10
 #define SHORT_MAX_MS 200
-/* The first time limit of an attempt to connect. The limit grows with each
- * failure. */
+/* The time limit of the first attempt to reconnect. The limit grows after each
+ * attempt that took too long. */
 #define PATIENCE_MS 1000
 /* If an answer is later than this, close() does not wait for the server. */
 #define SILENT_MS 300
@@ -139,8 +140,8 @@ void hf__zk_session_close(struct zk *z)
 
 /* ---- the state of the connection ----------------------------------------- */
 
-/* Returns false if the session's timeout is shorter than the tick in the URL.
- * Then open() fails. */
+/* Returns false if the client is still being opened and the session's timeout
+ * is shorter than the tick in the URL. Then open() fails. */
 static bool session_fits(struct zk *z)
 {
     if (z->opened || hf__zk_proof_fits(z)) {

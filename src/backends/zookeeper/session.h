@@ -9,8 +9,8 @@
  * A session is one handle of the library. The library reconnects by itself and
  * keeps the session as long as the server does. When the server has ended the
  * session, the handle is useless and a new one is created. The library never
- * ends a session by itself, however long the servers are silent; then holds end
- * at their deadlines, in the core.
+ * ends a session by itself, however long the servers are silent. In the
+ * meantime the core ends the holds at their deadlines.
  */
 #ifndef HF_ZK_SESSION_H
 #define HF_ZK_SESSION_H

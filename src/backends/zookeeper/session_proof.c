@@ -18,8 +18,8 @@ hf__time hf__zk_proof_part(const struct zk *z, int of)
 }
 
 /* Returns an upper bound of half a tick. The session's timeout is at least two
- * ticks, so a quarter of the timeout is such a bound. If the URL gives a longer
- * tick than that, the bound is half of the URL's tick. */
+ * ticks, so a quarter of the timeout is such a bound. If half of the tick in
+ * the URL is longer, that half is the bound. */
 static hf__time proof_half_tick(const struct zk *z)
 {
     hf__time said = (hf__time)z->tick_ms * HF__MS / 2;
@@ -74,8 +74,9 @@ bool hf__zk_proof_is_good(const struct zk *z)
 }
 
 /* Returns 0 if a hold may begin, otherwise the time at which to check again.
- * (After the client has been silent for nearly a whole timeout, the follower
- * must first report the client to the leader, which takes half a tick.) */
+ * (If so little is left, the client was silent for nearly the whole timeout.
+ * The follower must first report to the leader that the client is back, which
+ * takes up to half a tick.) */
 hf__time hf__zk_proof_doubt(const struct zk *z)
 {
     if (z->good_until - z->core->now() > hf__zk_proof_part(z, DOUBT_PART))

@@ -81,7 +81,7 @@ struct zk {
                                  next */
     hf__time up_at;           /* start of the current or last connection */
     hf__time pause_until;     /* no connection is attempted before this time */
-    uint32_t pause_ms;        /* the last pause; 0 after a useful connection */
+    uint32_t pause_ms;        /* limit of the pause (session.c); 0 if none */
     hf__time starved_until; /* out of memory: no keep-alive is sent before this
                                time */
     hf__time sweep_at;      /* next retry of deletions that failed, or 0 */

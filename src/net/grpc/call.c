@@ -289,8 +289,9 @@ void hf__grpc_drop(struct grpc_call *c, uint32_t error)
 
     if (c->state != GRPC_OPEN || !session)
         return;
-    /* This also works for a stream that was not sent yet. If there is no memory
-     * for the reset, the server keeps the stream until the connection ends. */
+    /* A reset also ends a stream whose request was not sent yet. If there is no
+     * memory for the reset, the server keeps the stream until the connection
+     * ends. */
     nghttp2_session_set_stream_user_data(session, c->id, NULL);
     if (error || nghttp2_session_get_stream_local_close(session, c->id) == 0)
         nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, c->id,

@@ -44,9 +44,9 @@ enum grpc_end {
                       repeated */
     GRPC_LOST, /* no answer will come; the server may have executed the call, or
                   may do so later */
-    GRPC_LATE, /* like LOST, because the time limit has passed; after a few such
-                  calls in a row the connection ends */
-    GRPC_ODD,  /* like LOST, because the answer makes no sense */
+    GRPC_LATE, /* no answer within the time limit, otherwise like LOST; after a
+                  few such calls in a row the connection ends */
+    GRPC_ODD,  /* the answer makes no sense; otherwise like LOST */
 };
 
 struct grpc_method {
@@ -55,12 +55,13 @@ struct grpc_method {
     bool is_greeting; /* may be started before the connection is up; does not
                          wait for a token */
     bool is_bare;     /* carries no token */
-    bool is_secret;   /* its buffers are wiped after use; over() must not free
-                         the call */
+    bool is_secret;   /* the call's buffers are wiped after use; over() must not
+                         free the call */
     uint32_t most;    /* the longest allowed message of the server, in bytes; a
                          longer one ends the call as ODD */
-    /* For streams: a message has arrived; its bytes are valid during this call.
-     * Returns 0, or an error code that ends the connection. */
+    /* For streams: a message has arrived; its bytes are valid until this
+     * function returns. Returns 0, or an error code that ends the
+     * connection. */
     int (*message)(struct grpc_call *, const uint8_t *, size_t, hf__time now);
     /* The call has ended, as `end` says, and is IDLE: it may be started again
      * or freed. If a unary call was ANSWERED with status 0, hf__grpc_answer()

@@ -36,7 +36,7 @@ struct grpc_owner {
     int (*hello)(struct grpc *, hf__time now);
     /* Called when calls can be started. */
     void (*up)(struct grpc *, hf__time now);
-    /* See down() of struct net_talk. Before this, over() was called for all
+    /* See down() of struct net_talk. Before down(), over() was called for all
      * calls. */
     void (*down)(struct grpc *, int code, bool was_up, hf__time now);
     /* Returns whether the server has refused this call because of its token. */

@@ -5,14 +5,16 @@
 #include "../../conformance/conf.h"
 
 struct stage {
-    hf_client *c, *other; /* c's allocations fail, other's do not */
+    /* The allocations of c fail, those of other only with WHOLE_PROCESS. */
+    hf_client *c, *other;
     hf_lock *lock, *theirs;
     const char *name;
     int64_t ttl_ms; /* the TTL of c */
     int lost;       /* number of loss events */
 };
 
-/* arm() makes the n-th allocation from now on fail; disarm() ends that. */
+/* arm() makes the n-th allocation from now on fail and, in the second pass, all
+ * later ones; disarm() ends that. */
 void arm(long n);
 void disarm(void);
 bool any_failed(void); /* true if an allocation has failed since arm() */

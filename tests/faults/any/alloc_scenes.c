@@ -62,8 +62,8 @@ static void acquire(struct stage *s, long n)
 struct waiter {
     struct conf_thread t;
     hf_lock *lock;
-    uint32_t go; /* atomic: set once memory may fail; the thread waits for
-                    this */
+    /* Atomic: set once allocations may fail; the thread waits for this. */
+    uint32_t go;
     int rc;
 };
 
@@ -372,7 +372,7 @@ static int outcome(struct stage *s, int rc, struct conf_call *call)
     return call->result;
 }
 
-/* Afterwards the lock is held as before or for reading. */
+/* After the downgrade, whether it succeeded or not, the lock is still held. */
 static void downgrade(struct stage *s, long n)
 {
     hf_lock *lock =
@@ -490,8 +490,8 @@ static void watch_name(struct stage *s, long n)
     OK(hf_lock_release(s->theirs, E));
 }
 
-/* Asserts the result of an acquire during which the client was closed. An
- * attempt that was repeated before that may have lacked memory. */
+/* Asserts the result of an acquire during which the client was closed. If the
+ * attempt was repeated before the close, memory may have been missing. */
 static void was_closed(int rc, long n)
 {
     if (rc != HF_ECLOSED)

@@ -8,7 +8,7 @@ void any_cut_answers(struct world *w, hf_lock *lock, enum proxy_mode mode,
 {
     uint64_t last = 0;
 
-    world_free_for_all(w, lock); /* so that only the intended replies are cut */
+    world_free_for_all(w, lock); /* connects: the greeting is not to be cut */
     for (long n = 0; n < most; n += step) {
         proxy_set(w->proxy, mode, n);
         if (hf_lock_timed(lock, 8000, &w->err))
@@ -96,8 +96,7 @@ CASE(test_every_request_is_cut)
     world_free_for_all(w, a);
 }
 
-/* Every poll of a waiter is cut. The server has queued the waiter before
- * that. */
+/* Every poll of a waiter is cut after the server has queued the waiter. */
 CASE(test_every_look_is_cut)
 {
     hf_lock *a = world_near(w), *b = world_far(w, 30000, any_faults.op_ms);

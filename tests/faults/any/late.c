@@ -281,8 +281,9 @@ CASE_IS(test_ask_that_was_not_sent, ask_is_not_done_later(w, UNSENT))
 CASE_IS(test_ask_that_comes_late, ask_is_not_done_later(w, LATE))
 
 /* A put that cannot be sent must not be stored in the client until it
- * reconnects. (A put that arrives late is executed if the hold still exists: no
- * server that supports puts has a clock by which to refuse it.) */
+ * reconnects. (LATE is not tested: MySQL refuses a put that arrives after a
+ * time limit, but etcd and ZooKeeper execute a late put if the hold still
+ * exists.) */
 CASE(test_put_that_was_not_sent)
 {
     hf_lock *far = world_far(w, any_faults.ttl_ms, OP_MS);

@@ -54,8 +54,8 @@ static bool goes_on(const struct worker *k, bool (*hurt)(void))
     return WAIT_FOR(__atomic_load_n(&k->grants, __ATOMIC_RELAXED) > before + 3);
 }
 
-/* While the threads run, nothing is asserted, because a failed assertion would
- * leave the stack that they use. */
+/* While the threads run, nothing is asserted: a failed assertion would leave
+ * this function, on whose stack the threads' data lies. */
 void any_load(struct world *w, const char *const url[ANY_LOAD],
               bool (*hurt)(void))
 {

@@ -59,7 +59,8 @@ CASE(test_loss_names_the_error_and_since_when)
     began = time(NULL);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* The client reports the server's error even before the hold is lost. */
+    /* hf_lock_explain() reports the connection's error even before the hold is
+     * lost. */
     COMES(hf_lock_explain(a, &err) != 0 || err.text[0]);
     expect_words(err.text, unreachable);
     assert_true(time_in(err.text) >= began - 1);

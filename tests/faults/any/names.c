@@ -180,7 +180,8 @@ static hf_lock *held_without_a_server(struct world *w, int64_t ttl_ms)
     return a;
 }
 
-/* A call with a deadline does not wait for the resolver. */
+/* A call with a time limit ends in time although the resolver does not
+ * answer. */
 CASE(test_lookup_that_hangs_keeps_nobody)
 {
     hf_lock *a = named_lock(w, 6000);

@@ -2,7 +2,8 @@
  * A server answers but refuses requests. Every acquire must fail at once with
  * the server's own error message, each time; nothing may stay pending; and an
  * acquire must work as soon as the server stops refusing. The cases run for
- * each kind of lock and each refusal of the server (any_refusals).
+ * each refusal of the server (any_refusals) and each kind of lock, or only some
+ * kinds if `few` is set.
  */
 #include "any_faults.h"
 

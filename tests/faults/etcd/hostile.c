@@ -524,7 +524,7 @@ CASE(test_events_that_lie)
     }
 }
 
-/* A client that cannot watch polls. */
+/* A client whose watches fail polls instead. */
 CASE(test_watches_that_fail)
 {
     static const struct lie waits = SAYS("Txn", H "\x10\x01" BEFORE BEFORE);

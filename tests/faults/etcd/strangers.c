@@ -180,7 +180,7 @@ CASE(test_long_queue)
     OK(hf_break(w->clients[0], "n", 1, &w->err));
     is_shown(w, 1, MANY - 1);
     assert_false(taker_back(t));
-    ctl("del n/0 --prefix"); /* not our entry: no lease id begins with 0 */
+    ctl("del n/0 --prefix"); /* spares our entry: no lease id begins with 0 */
     taker_gets_it(t, SOON_MS);
 }
 

@@ -161,7 +161,7 @@ static bool is_silent(struct world *w, struct taker *t)
     return NEVER_MS(taker_back(t), 300) && proxy_sent(w->proxy) == before;
 }
 
-/* Waits until the waiter has polled a few times and relies on the event, and
+/* Waits until the waiter has polled a few times and relies on its watch, and
  * drops all events from then on. */
 static void is_asleep(struct world *w, struct taker *t)
 {

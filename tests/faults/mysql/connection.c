@@ -56,7 +56,8 @@ static void killed_while_waiting(struct world *w, bool waits, bool at_once)
     for (int i = 0; i < 3; i++) {
         my_has_waiters(1);
         kill_thread(waits, waits ? 0 : 1);
-        /* For a moment my_has_waiters() may count the killed connection. */
+        /* my_has_waiters() may count the killed connection for a moment longer,
+         * so wait for 100 ms. */
         if (!at_once)
             assert_true(NEVER_MS(taker_back(t), 100));
     }

@@ -52,7 +52,7 @@ CASE(test_read_only_leads_to_the_other_host)
     assert_int_equal(held_at(&my_one), 0);
     assert_int_equal(held_at(&other), 1);
     OK(hf_lock_release(a, &w->err));
-    /* A client that opens now does not stay at the read-only host either. */
+    /* A client that is opened now does not stay at the read-only host. */
     a = world_lock(w, both(w), 30000, 5000, HF_FAIR_DEFAULT);
     OK(hf_lock_timed(a, 5000, &w->err));
     assert_int_equal(held_at(&other), 1);
@@ -118,8 +118,8 @@ CASE(test_waits_beside_a_read_only_host)
     waits_at_the_other(w, a, b);
 }
 
-/* The client opened while the first host was down, and stays at the second when
- * the first is back. */
+/* The client was opened while the first host was down, and stays at the second
+ * when the first is back. */
 CASE(test_waits_after_the_first_host_is_back)
 {
     hf_lock *a, *b;

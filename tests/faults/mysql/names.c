@@ -247,7 +247,8 @@ void my_all_kinds_work(struct world *w, hf_client *a, hf_client *b)
 
 /* Runs all kinds of locks between a client whose sessions have the setting and
  * a client whose sessions do not. The client that opens first creates the
- * tables; each of the two does so once. */
+ * tables: in the first pass the client with the setting, in the second pass the
+ * client without it. */
 static void works_with(struct world *w, const char *variable, const char *value)
 {
     hf_client *a, *b;

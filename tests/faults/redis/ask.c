@@ -35,7 +35,7 @@ static hf_lock *holder(struct world *w, const struct side *s)
     return a;
 }
 
-/* Returns how often a client has checked that its two connections lead to the
+/* Returns how often clients have checked that their two connections lead to the
  * same server. */
 static long long proofs(struct world *w)
 {

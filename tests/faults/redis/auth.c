@@ -375,10 +375,10 @@ static bool has_heard(hf_client *c, const unsigned *wanted)
     return *wanted;
 }
 
-/* `may` says whether the rules allow a client's own channel. If they do not,
- * the holder cannot subscribe to its channel, but holds the lock nevertheless.
- * Another client of the same user calls hf_ask(). That client may not publish
- * on the channel either, so the call fails with HF_EAUTH. */
+/* A client holds the lock, and another client of the same user calls hf_ask().
+ * `may` says whether the rules allow a client's own channel. If they do not,
+ * the holder cannot subscribe to its channel but keeps the lock, and hf_ask()
+ * fails with HF_EAUTH, because its client may not publish on that channel. */
 static void asks_a_listener(struct world *w, const char *rules, bool may)
 {
     unsigned wanted = 0;

@@ -12,7 +12,8 @@ static hf_lock *only_permit(struct world *w)
     return world_change(w, w->len - 1, HF_SEMAPHORE, 1);
 }
 
-/* Adds unfair waiters to the list. They would acquire if they were notified. */
+/* Adds entries of unfair waiters that a release may notify or hand the lock
+ * to. */
 static void crowd_waits(struct world *w, int many)
 {
     redis_do(w, "EVAL %s 2 " LINE " " PARTY " %d " GHOST,
@@ -24,8 +25,8 @@ static void crowd_waits(struct world *w, int many)
              many);
 }
 
-/* A release hands the permit to one waiter and does not read the entries after
- * it. */
+/* A release hands the permit to one waiter and does not read the entries of the
+ * waiters after it. */
 CASE(test_release_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w);
@@ -42,7 +43,7 @@ CASE(test_release_does_not_walk_the_line)
 }
 
 /* A waiter that gives up while the permit is held does not read the other
- * waiters' entries either. */
+ * waiters' entries. */
 CASE(test_leaving_does_not_walk_the_line)
 {
     hf_lock *a = only_permit(w), *b = only_permit(w);

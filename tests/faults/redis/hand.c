@@ -4,7 +4,7 @@
 
 GROUP("hand");
 
-#define HAND_TTL_MS 6000 /* shorter leases are not handed over */
+#define HAND_TTL_MS 6000 /* holds with a shorter lease are not handed over */
 
 /* Adds a waiter whose last poll was a second ago and whose next poll follows
  * again_ms after the last one. */
@@ -135,8 +135,8 @@ static bool gets_it_unasked(struct world *w, const struct side *s, hf_lock *a,
     return is_unasked;
 }
 
-/* The waiter may happen to poll just when the holder releases. Such a try shows
- * nothing and is repeated, at most nine times. */
+/* The waiter may happen to poll just when the holder releases. Such a run
+ * proves nothing, so it is repeated, at most nine times. */
 static void unasked(struct world *w, const struct side *s, hf_lock *a,
                     hf_lock *b, const char *waiters)
 {

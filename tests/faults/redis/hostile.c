@@ -90,8 +90,7 @@ CASE(test_hostile_answer_without_end)
     lie_to_acquire(w, lie, sizeof(lie), 300, true, 10000);
 }
 
-/* A list that always has one more page must not use up the program's memory
- * either. */
+/* A list that always has one more page must not use up the program's memory. */
 CASE(test_hostile_list_without_end)
 {
     enum { NAMES = 8000, NAME = 500 };

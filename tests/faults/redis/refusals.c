@@ -41,7 +41,8 @@ static bool saved(struct world *w, const char *how)
     return over;
 }
 
-/* A snapshot in progress must end before the next one begins. */
+/* Saves a snapshot and waits until the server reports `how`. Waits first for a
+ * snapshot that is in progress. */
 static void save(struct world *w, const char *how)
 {
     COMES(saved(w, ""));
@@ -49,8 +50,8 @@ static void save(struct world *w, const char *how)
     COMES(saved(w, how));
 }
 
-/* The server refuses writes while it cannot save: a directory has the name of
- * the snapshot. */
+/* Makes the server refuse writes: it cannot save, because a directory has the
+ * name of the snapshot's file. */
 static void fail_saving(struct world *w)
 {
     const char *path = text_of("%s/dump.rdb", w->redis->dir);
@@ -111,7 +112,8 @@ void loading_tidy(struct world *w)
 
 static redisContext *reloader;
 
-/* The server saves and reloads all data; connections survive this. */
+/* Makes the server save and reload all data, and returns while it is loading.
+ * Connections survive this. */
 static void reload(struct world *w)
 {
     int done = 0;

@@ -10,8 +10,8 @@ static hf_lock *lock_by(struct world *w, const char *url, const char *options,
     return lock_of(w, text_of("%s%s", url, options), 30000, 1000, s->kind);
 }
 
-/* A renewal has timed out and arrives late: the lease must end as if the
- * renewal had not been sent, and not ten minutes later. */
+/* A renewal for ten minutes times out and reaches the server late. The lease
+ * must end as if that renewal had not been sent. */
 static void late_renewal(struct world *w, const char *options,
                          const struct side *s)
 {
@@ -50,9 +50,9 @@ static bool can_ask(hf_client *c)
     return rc == 0;
 }
 
-/* A connection attempt for a renewal may take only a sixth of the lease, which
- * is too short here, so the hold is lost. Once the hold has ended, the client
- * has enough time to reconnect. */
+/* While the client holds the lock, a connection attempt may take only a sixth
+ * of the TTL. That is too short here, so the hold is lost. Once the hold has
+ * ended, the client has enough time to reconnect. */
 CASE(test_connects_again_when_the_hold_is_over)
 {
     hf_lock *a = world_far(w, 1500, 3000);

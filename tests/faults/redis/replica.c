@@ -114,8 +114,8 @@ CASE_IS(test_write_survives_failover, survives(w, &writes, false))
 CASE_IS(test_permits_survive_failover, survives(w, &permits, false))
 CASE_IS(test_grant_after_noscript_survives_failover, survives(w, &mutex, true))
 
-/* The holder's URL does not have replicas=, and its release hands the lock to a
- * waiter whose URL has it. */
+/* The URL of the waiter's client contains replicas=, that of the holder's
+ * client does not. The holder's release hands the lock to the waiter. */
 static void hand_over(struct world *w, enum hf_fairness fair)
 {
     struct pair *p = pair_of(w, 0);

@@ -2,8 +2,8 @@
  * A client uses a master and its replica: its connection for commands leads to
  * one of them, and its connection for messages to the other. A replica forwards
  * what is published at its master, so the client gets messages. But the master
- * does not count the replica's listeners, so it never hands the lock over by a
- * message.
+ * does not count the replica's listeners, so the scripts at the master never
+ * hand the lock over by a message.
  */
 #include "side.h"
 
@@ -50,8 +50,9 @@ static void fail_over(struct world *w, struct redis_server *other,
     follow(w->redis, other);
 }
 
-/* Releases the lock of the holder and asserts that the taker soon holds it, and
- * that the server for the commands agrees. */
+/* The holder releases the lock. Asserts that the taker soon holds it, that the
+ * former holder's next try fails, and that the lock is free after the
+ * taker's release. */
 static void passed_on(struct world *w, const struct way *way, hf_lock *a)
 {
     struct taker *t = &w->taker;
@@ -98,7 +99,7 @@ static void commands_move(struct world *w, const struct way *way)
     passed_on(w, way, a);
 }
 
-/* A server becomes a replica, and some connections to it remain. */
+/* The master becomes a replica, but some connections to it remain. */
 static void master_is_demoted(struct world *w, const struct way *way)
 {
     struct redis_server *other = redis_replica(w);

@@ -451,7 +451,7 @@ CASE(test_stranger_before_us_in_the_fair_queue)
              (long long)now.tv_sec * 1000 + 3000);
     t = taker_start(w, b, 20000);
     world_has_waiter(w, SEEN);
-    OK(hf_lock_try(a, &w->err)); /* a second hold by the same owner */
+    OK(hf_lock_try(a, &w->err)); /* the owner now has to release twice */
     OK(hf_lock_release(a, NULL));
     OK(hf_lock_release(a, NULL));
     redis_hears(ear, "0");

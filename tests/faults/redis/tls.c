@@ -133,9 +133,9 @@ CASE(test_tls_on_one_side_alone)
     expect_words(w->err.text, "With TLS it is rediss://");
     again(w, NULL, false, NULL);
     /* The client sends TLS to a server without TLS. If these bytes contain no
-     * end of a line, the server waits for one, and the client's error message
-     * names TLS only when the connection times out. On a machine that stalls,
-     * hf_open() may give up before that, so the test tries repeatedly. */
+     * newline, the server waits for one. Then the client's error message names
+     * TLS only when the connection times out, but on a machine that stalls
+     * hf_open() may give up earlier. Therefore the test tries repeatedly. */
     for (int i = 0; i < 5 && !(i && strstr(w->err.text, "TLS")); i++)
         assert_int_not_equal(
             open_by(w, "rediss", "127.0.0.1", w->port, "&cacert=@ca.pem"), 0);

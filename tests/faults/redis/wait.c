@@ -27,7 +27,7 @@ static bool has_changed(struct world *w, const char *key, const char *owner,
     return changed;
 }
 
-/* Waits until the waiter at that place has polled again. */
+/* Waits until the waiter at that place of the list has polled again. */
 static void await_look(struct world *w, const char *list, const char *hash,
                        int place)
 {

@@ -33,7 +33,7 @@ CASE(test_watch_needs_a_setting)
                          SETTING);
     }
     reply = redis_ask(w, "CONFIG GET " SETTING);
-    /* Our client must not have changed the setting either. */
+    /* The client must not have added a flag to the setting, such as 'h'. */
     assert_null(strchr(reply->element[1]->str, 'h'));
     freeReplyObject(reply);
     redis_do(w, "CONFIG SET " SETTING " Kg$lhxe");
@@ -109,7 +109,8 @@ CASE(test_watch_prefix_means_itself)
     redis_do(w, "FLUSHALL");
 }
 
-/* Both watches share one connection, so their events arrive in order. */
+/* Both watches share one connection, so their events arrive in order: after an
+ * event of "m", no earlier event of "n" is still on its way. */
 CASE(test_watch_renewals_are_no_change)
 {
     hf_lock *a = world_lock(w, w->near_url, 600, 5000, HF_FAIR_DEFAULT);

@@ -45,8 +45,9 @@ CASE(test_renewal_answered_after_the_deadline)
     world_free_for_all(w, b);
 }
 
-/* The proxies hold requests back for longer than op_timeout and then deliver
- * them, after everything that the client has sent on new connections. */
+/* Delivers the requests that the proxies have held back since hoard_all(),
+ * later than op_timeout and after everything that the client has sent on new
+ * connections. */
 static void deliver_all(void)
 {
     for (int i = 0; i < SERVERS; i++)

@@ -136,8 +136,7 @@ CASE(test_three_cut_hold_ends_in_time)
     deadline = deadline_of(a);
     world_takes(w, b, TTL_MS * 2 + 1000);
     EXPECT(HF_ELOST, hf_lock_check(a));
-    /* A renewal's reply may have been on its way. */
-    assert_true(wait_now() > deadline - TTL_MS * INT64_C(1000000));
+    assert_true(wait_now() > deadline);
     assert_true(token_of(b) > token);
     world_loses(w, 0, "could not be used since");
     heal_all();
@@ -214,7 +213,8 @@ CASE(test_three_stopped_end_every_acquire)
     }
 }
 
-/* An endless wait fails once no majority has answered for op_timeout. */
+/* Asserts that the taker's endless wait fails once no majority has answered for
+ * op_timeout. */
 static void is_failed(struct taker *t, struct wait_mark began)
 {
     COMES(taker_back(t));
@@ -275,7 +275,8 @@ CASE(test_every_answer_is_late)
 
     world_free_for_all(w, a);
     answer_late(0, LATE_MS);
-    /* The wait may end between two requests or during one. */
+    /* Any error code is right, because the wait may end between two requests or
+     * during one. */
     FAILS(hf_lock_timed(a, PATIENCE_MS - 100, &w->err));
     began = wait_mark();
     is_failed(taker_start(w, a, HF_FOREVER), began);

@@ -159,7 +159,8 @@ void takes(struct world *w, hf_lock *lock)
     int64_t began = wait_now();
 
     world_takes(w, lock, 3000);
-    /* Until now the client may not have been connected to every server. */
+    /* The client may not have been connected to every server yet. Then some
+     * servers lack the key. */
     while (!WAIT_FOR_MS(keys_as(0) == SERVERS, 200)) {
         assert_true(wait_ms_since(began) < WAIT_LONG_MS);
         gives(w, lock);

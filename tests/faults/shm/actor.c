@@ -283,7 +283,8 @@ int go_down(struct seat *s, hf_error *err)
 static hf_lock *more[8];
 static unsigned more_len;
 
-/* Acquires the smallest possible share of "y" with a new handle. */
+/* Acquires "y" with a new handle: one permit if it is a semaphore, otherwise
+ * the whole lock. */
 static int take_more(struct seat *s, int64_t wait_ms, int64_t lease_ms,
                      hf_error *err)
 {
@@ -462,8 +463,8 @@ bool actor_hear(struct actor *a, struct answer *answer, int timeout_ms)
            read(a->fd, answer, sizeof(*answer)) == sizeof(*answer);
 }
 
-/* Checks that the token has risen. Shared grants need not raise the token, and
- * a latch has none. */
+/* Checks that the token has risen, or, if the grant does not take the whole
+ * lock, that it has not fallen. A latch has no token. */
 static void check_token(const struct actor *a, uint64_t token)
 {
     bool is_alone = stage_permits(a->role) == stage_cast->size &&

@@ -426,7 +426,7 @@ void scene_play(unsigned region, size_t bit)
     of_dead = handle(dead.client, &dead_kind);
     acquire(of_dead, HF_WRITE, 0, 2, 0);
     acquire(dead.lock[RWLOCK], HF_READ, 0, 2, 0);
-    release(dead.lock[RWLOCK]); /* the cell of this hold stays in the file */
+    release(dead.lock[RWLOCK]); /* the client keeps the hold's cell */
     hold_all(&holder);
     pending = wait_async(&waiter, &done);
     atomic_store(&has_waited, false);

@@ -1,6 +1,7 @@
 /*
  * Many random flips while several clients use the file on several threads. Half
- * of the flips are anywhere, the others where the clients are.
+ * of the flips are anywhere after the header, the others in the parts of the
+ * file that the clients use.
  */
 #include "flips.h"
 #include "helpers.h"
@@ -31,8 +32,8 @@ static void *load_main(void *arg)
     return NULL;
 }
 
-/* Returns a random offset after the header, where a few clients keep their
- * data. */
+/* Returns a random offset in those parts of the file in which a few clients
+ * keep their data. */
 static size_t busy_place(uint64_t *seed)
 {
     size_t n = chance(seed);

@@ -142,7 +142,7 @@ static void party_use(struct party *p, int64_t lease_ms)
           hf_lock_acquire(p->lock, HOW(WAIT_MS, .lease_ms = lease_ms), NULL));
     TIMED(0, hf_lock_renew(p->lock, lease_ms, NULL));
     TIMED(0, hf_lock_release(p->lock, NULL));
-    TIMED(0, hf_lock_try(p->lock, NULL)); /* keeps the lock if it gets it */
+    TIMED(0, hf_lock_try(p->lock, NULL)); /* keeps the lock if this succeeds */
 }
 
 static void *use_main(void *arg)
@@ -213,7 +213,7 @@ WORD(test_a_read_write_lock, 2);
 WORD(test_a_semaphore, 3);
 WORD(test_a_latch, 4);
 
-/* Hammers every other word that a semaphore or a mutex needs. */
+/* Hammers all other words that a semaphore or a mutex needs. */
 CASE_HERE(test_other_words)
 {
 #define AT(field) offsetof(struct shm_file, field)
@@ -401,11 +401,11 @@ static int break_under(struct scene *s, int n)
     return rc;
 }
 
-/* The word changes n times while hf_break() breaks one hold or the other; if n
- * is -1, the changes do not end, so hf_break() gives up. It must return 0 only
- * if it broke all holds, and otherwise report that it gave up. For a while
- * after the first run (n = -1), it gives up after only 64 tries (see
- * retry.c). */
+/* The word changes n times while hf_break() breaks two holds. If n is -1, the
+ * changes do not end, so hf_break() gives up. hf_break() must return 0 only if
+ * it broke both holds, and otherwise report that it gave up. (For a while after
+ * the first run (n = -1), hf_break() gives up after only 64 tries; see
+ * retry.c.) */
 CASE_HERE(test_a_break_of_several)
 {
     struct scene s;

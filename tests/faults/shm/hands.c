@@ -193,7 +193,8 @@ static void check_permits(void)
     }
 }
 
-/* Returns the cell with which this process holds "x". */
+/* Returns the cell of this process, which uses only one: for its hold of
+ * "x". */
 static unsigned cell_of(pid_t pid)
 {
     for (unsigned i = 0; i < SHM_CELLS; i++) {
@@ -245,7 +246,7 @@ static bool break_what_has_changed_hands(const void *scenario, int n)
     if (holder.pid)
         actor_end(&holder, 0);
     actor_tell(&waiter, 'r', 0, 0);
-    actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* may fail, because the
+    actor_hear(&waiter, &(struct answer){0}, LONG_MS); /* may fail, because its
                                                           hold was broken */
     actor_ask(&prober, 'n', 0, 0);
     check_permits();

@@ -237,7 +237,8 @@ void worker_main(int seat, uint32_t process, uint64_t seed)
         one_lock(&me, &seed);
         if (chance(&seed) % 2)
             nap_us(chance(&seed) % 300);
-        if (chance(&seed) % 256 == 0) { /* for kills during open and close */
+        if (chance(&seed) % 256 == 0) { /* so that some kills hit opening and
+                                           closing */
             close_all(&me);
             open_all(&me);
         }

@@ -53,9 +53,10 @@ static const struct scenario {
     const char *name;
     void (*victim)(struct seat *);
     int set;             /* the count that the holder sets */
-    bool waits;          /* the latch is counted down when the victim waits */
-    int low, high, step; /* the counts that may be left */
-    int after;           /* what is left if the victim survives */
+    bool waits;          /* the holder counts the latch down while the victim
+                            waits */
+    int low, high, step; /* possible counts afterwards: low to high, by step */
+    int after;           /* the count afterwards if the victim survives */
     int limit_ms;        /* limit for the waiter if the count is 0 */
 } scenarios[] = {
     {"set", v_set, 0, false, 0, 2, 2, 2, STAGE_LIMIT_MS},

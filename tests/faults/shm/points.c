@@ -33,7 +33,7 @@ struct scenario {
     void (*prepare)(void);
     void (*drive)(pid_t victim);
     bool early;        /* the victim itself opens its client */
-    bool waiter_waits; /* prepare() or drive() makes it acquire */
+    bool waiter_waits; /* prepare() or drive() makes the waiter acquire */
     enum excluded {
         VICTIM_AND_WAITER = 1,
         HOLDER_AND_WAITER = 2,
@@ -281,7 +281,7 @@ static void p_dead_held(void)
     actor_end(&dead, SIGKILL);
 }
 
-/* A waiter in the middle of the queue is killed, and the victim is after it. */
+/* A waiter in the middle of the queue is killed; the victim is behind it. */
 static void p_dead_waits(void)
 {
     p_held();
@@ -357,8 +357,8 @@ static void d_no_file(pid_t victim)
     actors_begin();
 }
 
-/* A victim that was killed early has left the other namespace in the file.
- * Restores our namespace. */
+/* If the victim was killed early, the other namespace is still in the file.
+ * Restores our namespace then. */
 static void d_other_namespace(pid_t victim)
 {
     await_end(victim);
@@ -371,15 +371,16 @@ static void d_give_up_race(pid_t victim)
 {
     await_queue(1, victim);
     actor_tell(&waiter, 'a', 10000, 0);
-    nap_us(2000 + now_ns() % 1000); /* about when the victim gives up */
+    nap_us(2000 + now_ns() % 1000); /* until about the time when the victim
+                                       gives up */
     actor_ask(&holder, 'r', 0, 0);
 }
 
 static void d_release(pid_t victim)
 {
     await_end(victim);
-    actor_tell(&holder, 'r', 0,
-               0); /* the hold may be broken: any answer is right */
+    /* Any answer is right, because the hold may be broken. */
+    actor_tell(&holder, 'r', 0, 0);
     actor_hear(&holder, &(struct answer){0}, 5000);
 }
 

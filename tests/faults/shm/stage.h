@@ -46,7 +46,8 @@ struct stage {
 };
 
 /* The roles of the processes. A cast determines what each of them acquires: all
- * of a mutex, one or all permits of a read-write lock, some of a semaphore. */
+ * of a mutex, one or all permits of a read-write lock, some or all of a
+ * semaphore. */
 enum stage_role { VICTIM, HOLDER, WAITER, PROBER, DEAD, ROLES };
 
 struct stage_cast {

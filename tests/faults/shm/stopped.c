@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* OP_MS is the op_timeout of crowds. */
+/* OP_MS is the op_timeout of the client of a crowd. */
 enum { NAMES = 100, OP_MS = 600, MOMENT_MS = 900, WAIT_MS = 5000 };
 
 struct crowd { /* a client with many names */

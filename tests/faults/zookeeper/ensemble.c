@@ -126,7 +126,8 @@ CASE(test_no_quorum_claim_ends_by_itself)
     enum { TTL_MS = 4000 };
     hf_lock *a = world_far(w, TTL_MS, 1000);
 
-    /* A busy machine may not answer in time. */
+    /* Repeats the call: on a busy machine the servers may not answer in
+     * time. */
     COMES(hf_lock_timed(a, 5000, &w->err) == 0);
     for (int i = 1; i < ZK_ENSEMBLE; i++)
         OK(zk_server_stop(&zk_three.server[i]));

@@ -122,8 +122,8 @@ CASE(test_open_where_all_are_slow)
     hf_client *c = NULL;
 
     proxy_set(w->proxy, PROXY_DELAY, 800);
-    proxy_set(other, PROXY_DELAY, 800); /* the attempts last 675 ms each, then
-                                           1350 ms for one host */
+    proxy_set(other, PROXY_DELAY, 800); /* each host gets about 675 ms, then one
+                                           of them gets twice that */
     OK(hf_open(text_of("zk://127.0.0.1:%d,127.0.0.1:%d", proxy_port(w->proxy),
                        proxy_port(other)),
                CLIENT(.connect_timeout_ms = 3000), &c, &w->err));

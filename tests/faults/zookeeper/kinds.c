@@ -78,9 +78,9 @@ static bool counts(struct world *w, unsigned count)
            strncmp(text, want, strlen(want)) == 0;
 }
 
-/* At the server only the two nodes of the latch remain, itself and its round.
- * No mark remains: a client deletes the node that marks its request as carried
- * out when it gets the reply. */
+/* At the server only the two nodes of the latch remain: the latch itself and
+ * its round. No mark remains: a client deletes the node that marks its request
+ * as carried out when it gets the reply. */
 CASE(test_latch_leaves_no_marks)
 {
     hf_latch *l;
@@ -187,7 +187,8 @@ CASE(test_latch_session_lost_is_unknown)
         OK(hf_latch_down(d.latch, NULL, &w->err));
 }
 
-/* A Curator holder looks only for the word __REVOKE__. */
+/* A Curator holder reacts only to the word __REVOKE__ in the data of its
+ * node. */
 CASE(test_ask_reaches_curators_holder)
 {
     char path[256];
@@ -311,8 +312,8 @@ CASE(test_mutex_behind_kazoos_writer_that_goes_on_reading)
         OK(hf_lock_timed(a, 5000, &w->err));
         t = taker_start(w, b[i], WAIT_LONG_MS);
         world_has_entries(w, 2);
-        /* One of the two watches belongs to the holder, which has an event
-         * callback. */
+        /* Wait until the waiter watches, too: one watch belongs to the holder,
+         * which has an event callback. */
         COMES(zk_server_number(w->zk, "zk_watch_count") >= 2);
         OK(hf_lock_downgrade(a, &w->err));
         taker_fails(t, HF_EMISMATCH, WAIT_LONG_MS);
@@ -379,8 +380,8 @@ CASE(test_put_says_what_is_wrong)
     OK(hf_lock_release(a, NULL));
 }
 
-/* Any hold suffices, including an unfair one, whose node is shared with other
- * clients. */
+/* Any hold suffices, including that of an unfair mutex, whose node has the same
+ * name for every holder. */
 CASE(test_put_by_every_kind)
 {
     static const struct manner each[] = {{HF_MUTEX, HF_UNFAIR, HF_WRITE},

@@ -9,8 +9,8 @@
 #define LATCH NAME "/latch"
 #define LOCK NAME "/_c_00000000-0000-4000-8000-000000000001-lock-0000000007"
 
-/* What happens before or after a request of the client. The thread that drives
- * the client calls these functions while the case waits for its own call. */
+/* Functions to call before or after certain requests of the client. The thread
+ * that drives the client calls them while the case waits for its own call. */
 static struct {
     struct world *w; /* atomic; NULL if nothing happens */
     const zhandle_t *hand;
@@ -141,7 +141,7 @@ static bool is_set(struct world *w)
     return zk_hand_stat(hand(w), LATCH, NULL) == 0;
 }
 
-/* Counts the latch down, as another client does: the round stays the same. */
+/* Counts the latch down as another client would. The round stays the same. */
 static void count_down(struct world *w)
 {
     char data[128] = "", *five;

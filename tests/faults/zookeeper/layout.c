@@ -1,5 +1,5 @@
-/* The nodes of a lock at the server: its token, how many round trips it needs,
- * kazoo's locks, and where names may be. */
+/* The nodes of a lock at the server, its token, how many round trips an acquire
+ * needs, kazoo's locks, and where names may be. */
 #include "zk_faults.h"
 
 #include <stdio.h>
@@ -67,9 +67,9 @@ CASE(test_breaking_a_plain_lock)
     OK(zk_hand_delete(hand(w), NODE));
 }
 
-/* Returns whether the server has answered another request of the session that
- * created the node, after the create. A ping counts too: the client sends pings
- * if it has no other request. */
+/* Returns whether the server, after it has created the node, has answered
+ * another request of the same session. A ping counts too: the client sends
+ * pings if it has no other request. */
 static bool was_asked_more(struct world *w, const struct Stat *made)
 {
     char text[8192];

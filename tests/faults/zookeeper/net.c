@@ -102,7 +102,8 @@ CASE(test_close_in_a_black_hole)
     int64_t taken, began;
     int rc;
 
-    /* A busy machine may not answer in OP_MS. */
+    /* Repeats the call: on a busy machine the server may not answer in
+     * OP_MS. */
     COMES(hf_lock_timed(a, 5000, &w->err) == 0);
     taken = wait_now();
     proxy_set(w->proxy, PROXY_BLACK_HOLE, 0);
@@ -128,10 +129,10 @@ CASE(test_break_in_an_outage_is_not_done_later)
     b = world_near(w);
     proxy_set(w->proxy, PROXY_REFUSE, 0);
     proxy_cut(w->proxy);
-    /* The first request finds that the connection is closed. */
+    /* At this request the client finds that the connection is closed. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "n", 1, &w->err));
-    /* When the last request has timed out, so have the earlier ones. */
+    /* Once this third break has timed out, so have the two before it. */
     EXPECT(HF_EUNKNOWN, hf_break(w->clients[0], "m", 1, &w->err));
     OK(hf_lock_timed(b, 5000, &w->err));
     proxy_set(w->proxy, PROXY_PASS, 0);

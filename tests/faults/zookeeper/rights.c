@@ -225,7 +225,7 @@ CASE(test_root_stays)
     OK(zk_hand_delete(h, "/teams"));
 }
 
-/* Some nodes may not be created: the client must not retry forever. */
+/* The client may not create some nodes, and must not retry forever. */
 CASE(test_semaphore_and_latch_may_not_be_made)
 {
     hf_lock *a;

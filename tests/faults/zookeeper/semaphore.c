@@ -195,7 +195,8 @@ CASE(test_semaphore_size_is_there_with_the_lease)
 }
 
 /* A semaphore must not be used alongside a kazoo lease or another unknown node,
- * but it may be used alongside locks whose names continue its own. */
+ * but it may be used alongside locks whose names begin with its own name and a
+ * slash. */
 CASE(test_semaphore_minds_strangers)
 {
     static const char lease[] = NODE "/00000000000040008000000000000001";

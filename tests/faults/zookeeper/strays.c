@@ -67,9 +67,9 @@ static void remove_it(struct world *w, const char *child)
     OK(zk_hand_delete(hand(w), below(child, path)));
 }
 
-/* Creates the lock's node so that it stays without children, and uses up its
- * first sequence number (FIRST), so that no entry of the client gets that
- * number. */
+/* Creates the lock's node, not as a container, so that the server does not
+ * delete it while it has no children. Uses up the node's first sequence number
+ * (FIRST), so that no entry of the client gets that number. */
 static void make_node(struct world *w)
 {
     OK(zk_hand_create(hand(w), NODE, "", 0, NULL, 0, NULL));
@@ -266,8 +266,8 @@ CASE(test_foreign_holder_is_seen)
 }
 
 /* A child with a very long name is ignored like other strays. But if it sorts
- * before our entry, the client would have to ask the server about it. No path
- * of the client has room for that name, so the acquire fails. */
+ * before our entry, the client would have to ask the server about it. Its path
+ * is too long for the client, so the acquire fails. */
 CASE(test_stray_with_a_long_name)
 {
     hf_lock *a = world_near(w);

@@ -12,7 +12,8 @@ GROUP("wait");
 #define THREADS 16
 #define ROUNDS 500
 
-/* Clients of one process, each of which is a waiter at the server. */
+/* Clients of one process: a holder, and others each of which is a waiter at the
+ * server. */
 struct herd {
     hf_client *holder, *client[WAITERS];
     hf_lock *held, *lock[WAITERS];

@@ -302,8 +302,9 @@ CASE(test_api_the_least_lease_can_be_held)
 }
 
 /* A program that never dispatches loses events, not memory. 1100 holds are
- * lost. One dispatch then reports the loss that the line stores, the 1024
- * losses in the queue, and in one event that the others were dropped. */
+ * lost. One dispatch then reports the loss that the line stores and the 1024
+ * losses in the queue. One more event reports that the other losses were
+ * dropped. */
 CASE(test_api_events_have_a_limit)
 {
     hf_acquire_options fixed = ACQUIRE_OPTIONS(.lease_ms = HF_LEASE_MIN_MS);

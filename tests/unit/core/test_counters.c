@@ -57,8 +57,9 @@ CASE(test_metrics_carry)
     assert_int_equal(hf_open(url, NULL, &c, NULL), 0);
     assert_int_equal(hf_lock_new(c, "carry", HF_CSTRING, NULL, &lock, NULL), 0);
     for (int i = 0; i < 5; i++) {
-        /* Sets the tally as after many releases and, in every second round, as
-         * many acquires. Acquires that had to wait are counted elsewhere. */
+        /* Adds `many` releases to the tally and, in every second round, `many`
+         * acquires that did not wait. Acquires that had to wait are counted
+         * elsewhere. */
         lock->line->tally += many * HF__TALLY_RELEASE;
         released += many;
         if (!(i & 1))

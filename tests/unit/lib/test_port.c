@@ -1,5 +1,5 @@
-/* A reserved port: only the server that it is reserved for can listen on it,
- * and connections are refused until then. */
+/* A reserved port: only the server for which it is reserved can listen on it.
+ * Connections are refused while that server does not listen. */
 #include "../../../lab/servers/port.h"
 #include "../cases.h"
 

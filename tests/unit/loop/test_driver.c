@@ -89,7 +89,7 @@ CASE(test_driver_bell_is_heard_beside_a_stopped_driver)
     server.in_advance = ring_once;
     to_ring = &w[1].lock->line->remote;
     hf__mutex_unlock(&c->mu);
-    helper_looks(c); /* before the helper thread would by itself */
+    helper_looks(c); /* earlier than the helper thread would look by itself */
     pthread_join(t[1], NULL);
     assert_int_equal(w[1].rc, 0);
     __atomic_store_n(&handler_may_return, 1, __ATOMIC_SEQ_CST);

@@ -185,7 +185,8 @@ static bool serve(struct scene *t)
     return moved;
 }
 
-/* Runs client and server until nothing moves. */
+/* Runs client and server until the server neither reads nor sends anything
+ * more. */
 static void go(struct scene *t)
 {
     do {

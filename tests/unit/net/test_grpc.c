@@ -304,7 +304,7 @@ CASE_HERE(test_limit_passes)
     assert_int_equal(o->overs, 1);
     assert_int_equal(o->end, GRPC_LATE);
     assert_int_equal(t->heard[0].reset, NGHTTP2_CANCEL);
-    assert_int_equal(t->pings, 1); /* nothing has arrived since the request */
+    assert_int_equal(t->pings, 1); /* because nothing has arrived since */
     answers(t, 1, "too late");
     answers(t, 3, "fine");
     go(t);

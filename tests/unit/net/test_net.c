@@ -455,7 +455,7 @@ CASE(test_set_from_outside)
     assert_string_equal(e.addr[0].where, "[::1]:1");
     assert_int_equal(hf__net_set_hosts(&e, two, 2, 65535), 0);
     assert_string_equal(e.hosts, "::1:1,other:65535");
-    assert_int_equal(e.len, 1); /* old addresses, until others are found */
+    assert_int_equal(e.len, 1); /* the old address, until others are found */
     hf__net_endpoint_fini(&e);
 }
 
@@ -470,7 +470,7 @@ CASE(test_address_knows_its_host)
     assert_int_equal(hf__net_set_hosts(&e, three, 2, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 2);
-    assert_false(hf__net_next(&e, &w, true)); /* both are of the same host */
+    assert_false(hf__net_next(&e, &w, true)); /* both are addresses of "a" */
     assert_int_equal(hf__net_set_hosts(&e, three, 3, 7), 0);
     assert_int_equal(hf__net_find(&e), 0);
     assert_int_equal(e.len, 3);

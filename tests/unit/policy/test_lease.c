@@ -280,7 +280,7 @@ CASE(test_lease_endless_release_is_never_given_up)
     hf__lease_drop(&l);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
-    l = asking(true, true); /* its places in the queue are endless too */
+    l = asking(true, true); /* a place in the queue is endless too */
     hf__lease_want(&l, false);
     assert_int_equal(next(&l, 1000), HF__TODO_LET_GO);
     assert_false(hf__lease_let_go_answered(&l, HF_EUNKNOWN, HF__NEVER / 2));
@@ -302,7 +302,7 @@ CASE(test_lease_silence_counts_from_the_last_listener)
     hf__lease_listen(&l, at(300));
     assert_int_equal(hf__lease_timer(&l), at(300) + OP_TIMEOUT);
     l = queued();
-    hf__lease_listen(&l, at(300)); /* no answer is due: the next poll is */
+    hf__lease_listen(&l, at(300)); /* the next poll is due, and no answer */
     assert_int_equal(hf__lease_timer(&l), at(2100));
 }
 

@@ -282,7 +282,7 @@ CASE(test_lines_at_rest_are_apart)
     assert_null(s.at[HF__LEAVING]);
     hf__queue_lose(other, true, HF__LOSS_TAKEN, at(0));
     hf__line_set_rest(&s, &line[other - queues]);
-    assert_int_equal(taken(&s), 1); /* its reader has to release it */
+    assert_int_equal(taken(&s), 1); /* its reader must release the lost hold */
     assert_int_equal(release(other, 2, 103), HF_ELOST);
     hf__line_set_rest(&s, &line[other - queues]);
     assert_int_equal(taken(&s), 0);

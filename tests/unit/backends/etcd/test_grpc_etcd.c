@@ -316,8 +316,8 @@ CASE(test_calls_and_refusals)
     scene_free(t);
 }
 
-/* An answer larger than any flow control window arrives in many pieces; an even
- * larger one exceeds the caller's limit. */
+/* An answer larger than the client's flow control windows arrives in many
+ * pieces. The same answer exceeds the limit of another method. */
 CASE(test_long_answers)
 {
     struct scene *t = scene_of(&plain);

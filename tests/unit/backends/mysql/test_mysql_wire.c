@@ -241,8 +241,8 @@ CASE_HERE(test_answer_nobody_asked_for)
     assert_int_equal(t->down_code, HF_EPROTO);
 }
 
-/* The client reports the server's reason, whether or not a statement is
- * pending. */
+/* The server says why it ends the connection. The client reports that reason,
+ * whether or not a statement is pending. */
 CASE_HERE(test_server_says_why_it_ends)
 {
     for (int asks = 0; asks < 2; asks++) {

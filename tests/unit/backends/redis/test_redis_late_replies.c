@@ -1,6 +1,6 @@
 /*
  * The Redis module without a server: an attempt is lost, and its client must
- * reckon how long the server may still execute it.
+ * reckon until when the server may still execute the attempt.
  */
 #include "backends/redis/cmd.h"
 #include "backends/redis/late_replies.h"

@@ -195,7 +195,7 @@ CASE_HERE(test_refused_hello_is_not_quoted)
 CASE_HERE(test_answers_find_their_commands)
 {
     connect_it(t);
-    assert_int_equal(t->ups, 1); /* at once, since there is no hello */
+    assert_int_equal(t->ups, 1); /* up at once, since there is no hello */
     request(t, 1, 1);
     request(t, 2, 3);
     request(t, 3, 1);

@@ -115,8 +115,9 @@ CASE(test_patience_is_short_while_it_is_meant)
     end(s);
 }
 
-/* The renewal of each permit takes a Redis command: a script renews at most as
- * many permits, of all holders together, as one acquire may take. */
+/* A script executes a Redis command for each permit that it renews. Therefore
+ * the holds that one script renews have at most as many permits in total as one
+ * acquire may take. */
 CASE(test_scripts_are_bounded_by_permits)
 {
     enum { MANY = 40 };

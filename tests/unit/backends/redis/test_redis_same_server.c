@@ -557,9 +557,9 @@ static void granted(struct scene *s, int64_t token)
     assert_int_equal(hf__rd_pipe_reply(&s->r->cmd, &reply, test_now()), 0);
 }
 
-/* The notifications that other clients want two holds arrive before the grants
- * of both holds, one of them many times. Each hold is reported once, even if it
- * is granted a second time. */
+/* Two attempts are pending. Notifications that other clients want both holds
+ * arrive before the grants, for the second hold many times. Each hold is
+ * reported as wanted once, even if it is granted a second time. */
 CASE(test_wishes_that_come_before_their_grants)
 {
     struct scene *s = begin();

@@ -240,9 +240,9 @@ static inline pid_t child_with_lock(const char *url, bool fair,
     _exit(0);
 }
 
-/* Delays that the library does not cause, in ns: how long a thread or process
- * itself waited for a processor, and how long some thread of the machine
- * did. */
+/* Delays that the library does not cause, in ns. `own`: how long a thread or
+ * process itself waited for a processor; `all`: how long at least one thread of
+ * the machine did. */
 struct lateness {
     int64_t own, all;
 };

@@ -352,8 +352,9 @@ CASE_HERE(test_many_open_a_file_of_another_version_at_once)
     }
 }
 
-/* Like a client, a process that is opening the file holds the shared lock, but
- * only for a moment: the client waits until that lock is free. */
+/* The client that opens a file of another version must wait until no process
+ * holds the shared lock on it. A process that is only opening the file holds
+ * this lock for a moment. */
 CASE_HERE(test_file_of_another_version_is_waited_for)
 {
     make_file(p);

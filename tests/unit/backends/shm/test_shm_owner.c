@@ -147,8 +147,9 @@ static void opened_if_a_member_made_it(const struct locks_place *p,
     strange = 0;
 }
 
-/* In a directory with the setgid bit any user can create files of our group:
- * the owner of the file must be a member. */
+/* In a directory of our group with the setgid bit, a user who may write to the
+ * directory can create files of our group without being a member: the owner of
+ * the file must be a member. */
 CASE_HERE(test_a_group_s_file_is_of_a_member)
 {
     const char *path[] = {p->dir, p->file};
@@ -247,7 +248,7 @@ CASE_HERE(test_a_group_that_cannot_be_looked_up)
     assert_refused(url, HF_ENOMEM, "out of memory");
     group_error = EIO;
     assert_refused(url, HF_EBACKEND, strerror(EIO));
-    group_error = ERANGE; /* whatever the size of the buffer */
+    group_error = ERANGE; /* the error stays, whatever the buffer's size */
     assert_refused(url, HF_EBACKEND, strerror(ERANGE));
 }
 

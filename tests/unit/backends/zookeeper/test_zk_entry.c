@@ -329,7 +329,7 @@ CASE(test_place_sees_other_kinds)
 {
     static const struct {
         char *other;
-        bool mutex, write, read, unfair; /* the rules that it conflicts with */
+        bool mutex, write, read, unfair; /* rules that conflict with `other` */
     } want[] = {
         {"lock-0000000001", false, true, true, true},
         {"__READ__0000000001", true, false, false, true},

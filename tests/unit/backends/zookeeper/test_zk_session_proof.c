@@ -97,8 +97,8 @@ CASE(test_life_of_two_ticks_or_more)
     }
 }
 
-/* A server with a lower minSessionTimeout may grant shorter timeouts. The
- * client must then be configured with the length of the tick. */
+/* A server whose minSessionTimeout is below two ticks may grant a timeout below
+ * two ticks. The client must then be configured with the length of the tick. */
 CASE(test_life_of_less_than_two_ticks)
 {
     int without = 0;
@@ -113,7 +113,7 @@ CASE(test_life_of_less_than_two_ticks)
     assert_true(without > 0); /* the model detects mistakes */
 }
 
-/* A configured tick that is too short changes nothing. */
+/* A configured tick that is too short does no harm. */
 CASE(test_life_with_a_tick_that_is_too_small)
 {
     for (int i = 0; i < TURNS; i++)

@@ -196,7 +196,7 @@ int hf_lock_release_async(hf_lock *lock, hf_done_fn done, void *arg,
     if (rc)
         return rc;
     rc = async_begin_release(lock, done, arg, err);
-    hf__line_unlock(lock->line); /* the handle may have been freed by now */
+    hf__line_unlock(lock->line); /* then another thread may free the handle */
     return rc;
 }
 

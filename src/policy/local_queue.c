@@ -517,9 +517,9 @@ enum hf__todo hf__queue_next(struct hf__queue *g, hf__time now,
     uint64_t last = g->lease.hold_id;
     enum hf__todo todo;
 
-    /* Drop the question if the waiter that is now the first one wants a fixed
-     * lease and the question requests none, or the reverse, or if the two fixed
-     * leases differ in length. */
+    /* Drop the question if it does not ask for the lease that the first waiter
+     * wants: only one of the two leases is fixed, or both are fixed and differ
+     * in length. */
     if (g->head &&
         (g->lease.state == HF__ATTEMPTING || g->lease.state == HF__WAITING) &&
         (g->lease.fixed != g->head->fixed ||

@@ -155,8 +155,8 @@ static void longheld(struct config *c)
     c->fault_every = 2 * SEC;
 }
 
-/* Threads pause for long before they acquire the lock again. A line that
- * becomes unused in that time stays unused for a while. */
+/* Threads pause for a long time, up to 60 s, before they acquire the lock
+ * again, so a line that becomes unused stays unused for a while. */
 static void sparse(struct config *c)
 {
     c->profile = "sparse";

@@ -336,9 +336,9 @@ static void cmd_down(struct my_conn *c, int code, bool was_up, hf__time now)
         m->core->why(m->client, HF_EUNKNOWN, "%s", l->text);
     while (was_up && (f = hf__sent_lost(&c->sents, l->stream.written))) {
         if (f->refused) {
-            /* This request is given back after the unsent requests, because it
-             * is the oldest: the core puts each request that it gets back in
-             * front of those that it got back before. */
+            /* This request is the oldest and must come first again. Therefore
+             * it is returned to the core last, after the unsent requests: the
+             * core puts each returned request at the front of its list. */
             back = *f;
             continue;
         }

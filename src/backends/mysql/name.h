@@ -18,9 +18,9 @@ size_t hf__my_label_len(const struct hf__remote *);
 /* These bind letters of statements (hf__my_sql()). hf__my_bind_lock() binds all
  * letters below, the other two only those of the client or of the name.
  *
- *   name    %N the name, %Q its hash for the names of user locks
- *   client  %O the owner, %C the same for the name of its user lock, %A the
- *           host, %P the pid
+ *   name    %N the name, %Q its hash as hex digits, for the names of user locks
+ *   client  %O the client's id as a literal, %C the same id as hex digits, for
+ *           the name of the client's user lock, %A the host, %P the pid
  *   lock    %B the label, %K the kind, %S the size, %F 1 if it is fair, %W 1 if
  *           it is for writing, %T the connection id of its waiting connection,
  *           or 0 */

@@ -165,8 +165,8 @@ static bool query_is_same_waiter(const hf_info *info, const hf_party *a,
                : strcmp(a->owner, b->owner) == 0;
 }
 
-/* Removes the earlier entry of a waiter that is listed twice; this happens just
- * after the waiter has begun its next statement. */
+/* Removes the earlier entry of a waiter that is listed twice. A waiter may be
+ * listed twice just after it has begun its next statement. */
 static void query_drop_doubles(hf_info *info)
 {
     size_t kept = 0;

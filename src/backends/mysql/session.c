@@ -168,10 +168,11 @@ static int session_check_server(struct mysql *m, struct my_conn *c,
 
 /* ---- the previous thread ------------------------------------------------ */
 
-/* Handles the answer to KILL. MY_NOT_YOURS means that the thread belongs to
- * another user, and so not to this client: any user can take a user lock of
- * that name. Any other error is ignored: the thread has probably ended before
- * the KILL. */
+/* Handles the answer to KILL. The thread was found because it holds the user
+ * lock 'hfc:...' of this client, but any account can take a lock of that name.
+ * MY_NOT_YOURS means that the thread runs under another account, so it is not a
+ * thread of this client. Any other error is ignored: the thread has probably
+ * ended before the KILL. */
 static int session_stray_killed(struct my_conn *c, const struct my_answer *a)
 {
     struct mysql *m = c->owner;

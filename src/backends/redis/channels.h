@@ -53,16 +53,16 @@ struct rd_early {
  * How far the messages of r->sub are trusted.
  *
  *   state       r->sub      r->cmd   pair.state      messages
- *   NONE        any         any      NONE            none, or not all
+ *   NONE        any         any      NONE            some may be missing
  *   CONFIRMED   UP          any      any             only make waiters try
  *   LIVE        UP          UP       NONE            trusted
  *
  * The state changes from NONE to CONFIRMED when the server has confirmed our
  * own channel, and from CONFIRMED to LIVE after a proof. Losing r->cmd leads
  * from LIVE to CONFIRMED, losing r->sub to NONE. There is one exception to the
- * table: if a server confirms our channel a second time, a proof begins while
- * the state is LIVE. `refused` is independent of the state and makes waiters
- * poll.
+ * table: if a server confirms our channel a second time, another proof begins,
+ * so pair.state is not NONE although the state is still LIVE. `refused` is
+ * independent of the state and makes waiters poll.
  */
 enum rd_sub_state { RD_SUB_NONE, RD_SUB_CONFIRMED, RD_SUB_LIVE };
 

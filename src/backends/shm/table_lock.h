@@ -34,13 +34,16 @@ int hf__shm_tables_lock(struct shm *, struct shm_thread *, hf__time patience,
 bool hf__shm_tables_trylock(struct shm *, struct shm_thread *);
 void hf__shm_tables_unlock(struct shm *, struct shm_thread *);
 
-/* Called by the helper thread, which holds the table lock: puts the id of the
- * thread into *alive, which the kernel marks when the thread ends. */
+/* Called by the helper thread, which holds the table lock. Replaces the
+ * thread's robust list by one that contains *alive and the table lock, and puts
+ * the thread's id into *alive. When the thread ends, the kernel marks *alive.
+ */
 void hf__shm_robust_begin(struct shm *, struct shm_thread *, shm_u32 *alive);
 /* Removes the id of the thread from *alive. */
 void hf__shm_robust_clear(struct shm *, shm_u32 *alive);
-/* Gives the thread its old list back, so that the kernel no longer marks
- * *alive. The thread must not hold the table lock. */
+/* Called by the helper thread, which must not hold the table lock. Restores the
+ * robust list that hf__shm_robust_begin() replaced, so that the kernel no
+ * longer marks *alive. */
 void hf__shm_robust_end(struct shm *);
 
 #endif

@@ -64,7 +64,8 @@ const char *hf__zk_party_path(const struct zk_party *, char out[ZK_WHOLE_MAX]);
 void hf__zk_party_fill(const struct zk_party *, hf_party *);
 /* Returns whether both entries have the same uuid. */
 bool hf__zk_party_same_owner(const struct zk_party *, const struct zk_party *);
-/* Returns the entry's data without the word that asks for the lock. */
+/* Returns the entry's data, without the word ZK_REVOKE at its beginning, by
+ * which a client asks the holder to release the lock. */
 const char *hf__zk_party_words(const struct zk_party *);
 /* Returns whether holdfast wrote the entry's data. */
 bool hf__zk_party_is_ours(const struct zk_party *);

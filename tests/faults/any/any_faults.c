@@ -1,5 +1,5 @@
-/* Faults that every server must survive: replies that are swallowed, late or
- * cut in the middle, and a server that is stopped. */
+/* Faults that a client must survive with every kind of server: replies that are
+ * swallowed, late or cut in the middle, and a server that is stopped. */
 #include "any_faults.h"
 
 GROUP("any");

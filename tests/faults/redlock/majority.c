@@ -61,8 +61,8 @@ CASE(test_two_stopped_delay_nobody)
     go_on(3);
 }
 
-/* Two servers are down: a hold outlasts two leases. When the servers return,
- * each gets the key again, even the server that has lost its data. */
+/* Two servers are down: a renewed hold outlasts two TTLs. When the servers
+ * return, each gets the key again, even the server that has lost its data. */
 CASE(test_two_gone_hold_goes_on)
 {
     hf_lock *a = far(w, TTL_MS, 2000, PATIENT), *b = near(w);

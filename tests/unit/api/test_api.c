@@ -334,8 +334,7 @@ CASE(test_api_events_have_a_limit)
     assert_int_equal(m.blocks, 0);
 }
 
-/* Asserts that a call failed with `code`, and that the error text says what was
- * wrong and what was expected. */
+/* Asserts that a call failed with `code` and exactly this error text. */
 static void says(int rc, int code, const hf_error *err, const char *text)
 {
     assert_int_equal(rc, code);

@@ -105,8 +105,8 @@ static bool complete_is_latch(hf_client *client, const struct hf_name *name)
 }
 
 /* Returns whether the verb accepts this name. Names with a NUL byte are never
- * accepted. Only the server knows the kind of a name, and requests for many
- * names take too long for a user who is typing. After until_ns, names are
+ * accepted. Only the server knows the kind of a name, and with many names the
+ * requests would delay the completion noticeably. After until_ns, names are
  * therefore accepted without a request, unless the verb wants a latch. */
 static bool complete_is_fit(hf_client *client, const struct hf_name *name,
                             enum cli_operand wanted, int64_t until_ns)

@@ -106,7 +106,7 @@ static void door_guard_without(void *arg)
     lock_door(room);
 }
 
-/* Called by a person who is inside. Reports whether the latch would let the
+/* Called by an actor that is inside. Reports whether the latch would let the
  * guard through now. */
 static void door_ask(const struct latch *latch)
 {

@@ -198,8 +198,8 @@ static int tidy_clean_mariadb(void *arg)
 }
 
 /* Dies if the user lacks the right to drop tables. The table does not exist,
- * but the server checks the right first: it answers ER_BAD_TABLE_ERROR only to
- * a user who has the right. */
+ * but the server checks the right first: ER_BAD_TABLE_ERROR means that the user
+ * has it. */
 static void tidy_check_mariadb(const struct tidy *tidy)
 {
     struct sql *sql = sql_open(&tidy->place);

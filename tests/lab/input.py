@@ -67,6 +67,7 @@ def test_what_does_not_fit_is_named():
     refused(USAGE, '--workers takes a number from 2 to', 'oversell', '--workers',
             'x')
     refused(USAGE, '--ttl takes a duration', 'crash', '--ttl', '1ms')
+    refused(USAGE, '--seconds takes a duration of 50ms to 60s', 'tickets', '--seconds', '2m')
     refused(USAGE, 'crash takes no --stock', 'crash', '--stock', '3')
     refused(USAGE, '--strategy needs one scenario', 'all', '--strategy', 'none')
     refused(USAGE, 'one scenario at a time', 'crash', 'stall')
